@@ -15,10 +15,10 @@ namespace muster {
 }  // namespace muster
 
 /// Stays on in release builds. The message prints both sides of what was compared.
-#define MUSTER_ASSERT(condition, ...)                                                   \
-  do {                                                                                  \
-    if (!(condition)) [[unlikely]] {                                                    \
-      ::muster::assertion_failed(#condition, fmt::format(__VA_ARGS__),                  \
-                                 std::source_location::current());                      \
-    }                                                                                   \
+#define MUSTER_ASSERT(condition, ...)                                  \
+  do {                                                                 \
+    if (!(condition)) [[unlikely]] {                                   \
+      ::muster::assertion_failed(#condition, fmt::format(__VA_ARGS__), \
+                                 std::source_location::current());     \
+    }                                                                  \
   } while (false)

@@ -41,10 +41,14 @@ bool matches(const SelectorRequirement& requirement, const std::optional<std::st
            requirement.values.end();
   };
   switch (requirement.op) {
-    case Operator::kIn: return value && listed();
-    case Operator::kNotIn: return !value || !listed();
-    case Operator::kExists: return value.has_value();
-    case Operator::kDoesNotExist: return !value.has_value();
+    case Operator::kIn:
+      return value && listed();
+    case Operator::kNotIn:
+      return !value || !listed();
+    case Operator::kExists:
+      return value.has_value();
+    case Operator::kDoesNotExist:
+      return !value.has_value();
     case Operator::kGt:
     case Operator::kLt: {
       if (!value || requirement.values.size() != 1) return false;
@@ -70,7 +74,8 @@ bool tolerates(const Toleration& toleration, const Taint& taint) {
   if (toleration.effect && *toleration.effect != taint.effect) return false;
   if (!toleration.key.empty() && toleration.key != taint.key) return false;
   switch (toleration.op) {
-    case Toleration::Operator::kExists: return true;
+    case Toleration::Operator::kExists:
+      return true;
     case Toleration::Operator::kEqual:
       return !toleration.key.empty() && toleration.value == taint.value;
   }
@@ -94,9 +99,8 @@ bool selects(const NodeConstraints& constraints, const NodeName& node, const Lab
     if (find_label(labels, key) != std::optional<std::string_view>(wanted)) return false;
   }
   if (!constraints.required_affinity) return true;
-  return std::any_of(
-      constraints.required_affinity->begin(), constraints.required_affinity->end(),
-      [&](const NodeSelectorTerm& term) { return matches(term, node, labels); });
+  return std::any_of(constraints.required_affinity->begin(), constraints.required_affinity->end(),
+                     [&](const NodeSelectorTerm& term) { return matches(term, node, labels); });
 }
 
 }  // namespace muster

@@ -69,8 +69,8 @@ struct NodeSelectorTerm {
   bool operator==(const NodeSelectorTerm&) const = default;
 };
 
-/// Where a pod may run: `spec.nodeSelector`, required node affinity (terms are alternatives; absent:
-/// anywhere) and `spec.tolerations`.
+/// Where a pod may run: `spec.nodeSelector`, required node affinity (terms are alternatives;
+/// absent: anywhere) and `spec.tolerations`.
 struct NodeConstraints {
   LabelMap node_selector;
   std::optional<std::vector<NodeSelectorTerm>> required_affinity;

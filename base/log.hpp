@@ -1,5 +1,6 @@
 #pragma once
-// Structured log lines. The sink is set once by the composition root; without one, lines go to stderr.
+// Structured log lines. The sink is set once by the composition root; without one, lines go to
+// stderr.
 
 #include <fmt/format.h>
 
@@ -23,7 +24,8 @@ void write(Level level, const std::string& message);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {
-  if (enabled(Level::kDebug)) write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+  if (enabled(Level::kDebug))
+    write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {
@@ -36,7 +38,8 @@ void warning(fmt::format_string<Args...> format, Args&&... args) {
 }
 template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {
-  if (enabled(Level::kError)) write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
+  if (enabled(Level::kError))
+    write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace muster::log

@@ -20,8 +20,7 @@ class Quantity {
   /// Values beyond ±(2^63-1) are capped, as apimachinery caps them.
   [[nodiscard]] static Result<Quantity> parse(std::string_view text);
 
-  [[nodiscard]] static Quantity from_units(std::int64_t units,
-                                           Format format = Format::kDecimalSI);
+  [[nodiscard]] static Quantity from_units(std::int64_t units, Format format = Format::kDecimalSI);
   [[nodiscard]] static Quantity from_millis(std::int64_t millis);
 
   /// Whole units, rounded up (ceiling); saturates at ±INT64_MAX.
@@ -37,7 +36,9 @@ class Quantity {
   [[nodiscard]] std::string to_string() const;
 
   friend Quantity operator+(Quantity a, Quantity b);
-  [[nodiscard]] std::strong_ordering compare(Quantity other) const { return nanos_ <=> other.nanos_; }
+  [[nodiscard]] std::strong_ordering compare(Quantity other) const {
+    return nanos_ <=> other.nanos_;
+  }
   bool operator==(const Quantity& other) const { return nanos_ == other.nanos_; }
 
  private:
@@ -52,7 +53,8 @@ class Quantity {
 /// Quota side: like request_amount, but values at or above the representable range are unlimited.
 [[nodiscard]] Amount quota_amount(const ResourceName& resource, Quantity quantity);
 
-/// An amount in the API's spelling: `cpu` 1500 -> `1500m`, memory 1073741824 -> `1Gi`, gpu 8 -> `8`.
+/// An amount in the API's spelling: `cpu` 1500 -> `1500m`, memory 1073741824 -> `1Gi`, gpu 8 ->
+/// `8`.
 [[nodiscard]] std::string format_amount(const ResourceName& resource, Amount amount);
 
 }  // namespace muster

@@ -16,8 +16,8 @@ ResourceTable::ResourceTable() {
 ResourceId ResourceTable::intern(const ResourceName& name) {
   const auto found = ids_.find(name);
   if (found != ids_.end()) return found->second;
-  MUSTER_ASSERT(names_.size() < std::numeric_limits<std::uint16_t>::max(),
-                "{} resource names", names_.size());
+  MUSTER_ASSERT(names_.size() < std::numeric_limits<std::uint16_t>::max(), "{} resource names",
+                names_.size());
   const ResourceId id(static_cast<std::uint16_t>(names_.size()));
   names_.push_back(name);
   ids_.emplace(name, id);
@@ -43,7 +43,9 @@ void Resources::set(ResourceId id, Amount amount) {
   amounts_[id.value()] = amount;
 }
 
-void Resources::add(ResourceId id, Amount amount) { set(id, (*this)[id] + amount); }
+void Resources::add(ResourceId id, Amount amount) {
+  set(id, (*this)[id] + amount);
+}
 
 Resources& Resources::operator+=(const Resources& other) {
   if (other.amounts_.size() > amounts_.size()) amounts_.resize(other.amounts_.size());

@@ -1,0 +1,84 @@
+#pragma once
+// Reasons are data. engine/explain.hpp is the one place that renders them.
+
+#include "engine/specs.hpp"
+
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace muster::engine {
+
+/// Why a workload has no quota yet; spelled as the reasons of condition QuotaReserved=False
+/// (semantics section h).
+enum class PendingReason {
+  kPendingEvaluation,
+  kWaitingForQuota,
+  kExceedsMaxQuota,
+  kNoMatchingFlavor,
+  kTopologyPlacementFailed,
+  kWaitingForPreemptedWorkloads,
+  kMisconfigured,
+  kSuspended,
+  kDeactivated,
+};
+
+[[nodiscard]] std::string_view to_string(PendingReason reason);
+[[nodiscard]] std::string_view to_string(EvictionReason reason);
+[[nodiscard]] std::string_view to_string(PreemptionRule rule);
+
+/// Quota is short. `scope` is the tree node whose quota or limit binds.
+struct QuotaShortfall {
+  quota::FlavorResource what;
+  Amount asked;      ///< Total of the request.
+  Amount available;  ///< What could be had now (WaitingForQuota) or ever (ExceedsMaxQuota).
+  /// `cohort NAME` when a cohort's quota binds, else `ClusterQueue NAME`.
+  bool in_cohort = false;
+  std::string scope;
+  bool operator==(const QuotaShortfall&) const = default;
+};
+
+/// A flavor that the pods cannot use: an untolerated taint, a selector, a missing object.
+struct FlavorMismatch {
+  FlavorName flavor;
+  std::string detail;  ///< `untolerated taint spot=true:NoSchedule`.
+  bool operator==(const FlavorMismatch&) const = default;
+};
+
+/// Quota would do, the nodes do not.
+struct NodesShortfall {
+  FlavorName flavor;
+  PodSetName pod_set;
+  std::int64_t asked = 0;  ///< Pods.
+  std::int64_t fitting =
+      0;                   ///< Pods that fit at once now (in the best domain, if one is required).
+  std::string level;       ///< Required topology level; empty: none.
+  std::int64_t nodes = 0;  ///< Nodes of the flavor.
+  /// Nodes left out, by cause (`not ready`, `taint`, `selector`).
+  std::map<std::string, std::int64_t> excluded;
+  bool operator==(const NodesShortfall&) const = default;
+};
+
+/// The queue itself cannot admit: it does not exist, is stopped, or misses something.
+struct QueueUnusable {
+  std::string detail;
+  bool operator==(const QueueUnusable&) const = default;
+};
+
+/// Victims were chosen and are on their way out.
+struct AwaitingVictims {
+  std::vector<WorkloadKey> victims;
+  bool operator==(const AwaitingVictims&) const = default;
+};
+
+using Cause =
+    std::variant<QuotaShortfall, FlavorMismatch, NodesShortfall, QueueUnusable, AwaitingVictims>;
+
+/// The verdict on a pending workload.
+struct Explanation {
+  PendingReason reason = PendingReason::kPendingEvaluation;
+  std::vector<Cause> causes;  ///< The binding ones first.
+  bool operator==(const Explanation&) const = default;
+};
+
+}  // namespace muster::engine

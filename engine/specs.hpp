@@ -1,0 +1,202 @@
+#pragma once
+// What the engine knows of the world: the decoded intent of API objects, free of JSON and of
+// anything that no decision needs. Edge types: names, not indices.
+
+#include "base/constraints.hpp"
+#include "base/ids.hpp"
+#include "base/resources.hpp"
+#include "base/time.hpp"
+#include "quota/quota_spec.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::engine {
+
+/// Whether room on real nodes is a condition of admission (`muster.dev/capacity`).
+enum class Capacity { kFixed, kElastic };
+
+struct FlavorSpec {
+  FlavorName name;
+  LabelMap node_labels;
+  std::vector<Taint> node_taints;
+  std::vector<Toleration> tolerations;
+  std::optional<TopologyName> topology;
+  Capacity capacity = Capacity::kFixed;
+  bool operator==(const FlavorSpec&) const = default;
+};
+
+struct TopologySpec {
+  TopologyName name;
+  std::vector<std::string> levels;  ///< Node label keys, widest first.
+  bool operator==(const TopologySpec&) const = default;
+};
+
+/// The label whose values stand for nodes in topology assignments. It may differ from the name.
+inline constexpr const char* kHostnameLabel = "kubernetes.io/hostname";
+
+struct NodeSpec {
+  NodeName name;
+  LabelMap labels;
+  std::vector<Taint> taints;
+  ResourceList allocatable;
+  bool ready = true;
+  bool unschedulable = false;
+  bool operator==(const NodeSpec&) const = default;
+};
+
+enum class QueueingStrategy { kBestEffortFifo, kStrictFifo };
+enum class StopPolicy { kNone, kHold, kHoldAndDrain };
+
+/// Who may be preempted (withinClusterQueue, reclaimWithinCohort).
+enum class PreemptionPolicy { kNever, kLowerPriority, kLowerOrNewerEqualPriority, kAny };
+
+struct BorrowWithinCohort {
+  PreemptionPolicy policy = PreemptionPolicy::kNever;  ///< kNever or kLowerPriority.
+  std::optional<std::int64_t> max_priority_threshold;  ///< Absent: no threshold. Inclusive.
+  bool operator==(const BorrowWithinCohort&) const = default;
+};
+
+struct PreemptionSpec {
+  PreemptionPolicy within_cluster_queue = PreemptionPolicy::kNever;
+  PreemptionPolicy reclaim_within_cohort = PreemptionPolicy::kNever;
+  BorrowWithinCohort borrow_within_cohort;
+  bool operator==(const PreemptionSpec&) const = default;
+};
+
+/// flavorFungibility: when to stop scanning flavors.
+struct FungibilitySpec {
+  enum class Stop { kMayStopSearch, kTryNextFlavor };
+  enum class Preference { kBorrowingOverPreemption, kPreemptionOverBorrowing };
+  Stop when_can_borrow = Stop::kMayStopSearch;
+  Stop when_can_preempt = Stop::kTryNextFlavor;
+  Preference preference = Preference::kBorrowingOverPreemption;
+  bool operator==(const FungibilitySpec&) const = default;
+};
+
+struct ClusterQueueSpec {
+  quota::QueueQuotaSpec quota;
+  QueueingStrategy strategy = QueueingStrategy::kBestEffortFifo;
+  StopPolicy stop_policy = StopPolicy::kNone;
+  std::optional<LabelSelector> namespace_selector;  ///< Absent (null): admits no namespace.
+  PreemptionSpec preemption;
+  FungibilitySpec fungibility;
+  std::vector<std::string> admission_checks;  ///< Any entry: the queue needs checks.
+  [[nodiscard]] const ClusterQueueName& name() const { return quota.name; }
+  bool operator==(const ClusterQueueSpec&) const = default;
+};
+
+struct LocalQueueSpec {
+  LocalQueueKey key;
+  ClusterQueueName cluster_queue;
+  StopPolicy stop_policy = StopPolicy::kNone;
+  bool operator==(const LocalQueueSpec&) const = default;
+};
+
+struct NamespaceSpec {
+  Namespace name;
+  LabelMap labels;
+  bool operator==(const NamespaceSpec&) const = default;
+};
+
+/// podset-{required,preferred,unconstrained}-topology.
+struct TopologyRequest {
+  enum class Mode { kRequired, kPreferred, kUnconstrained };
+  Mode mode = Mode::kUnconstrained;
+  std::string level;  ///< Node label key; empty with kUnconstrained.
+  bool operator==(const TopologyRequest&) const = default;
+};
+
+struct PodSetSpec {
+  PodSetName name;
+  std::int64_t count = 1;
+  std::optional<std::int64_t> min_count;  ///< Absent: no partial admission.
+  ResourceList quota_requests;            ///< Per pod, after transformations and exclusions.
+  ResourceList node_requests;             ///< Per pod, the whole vector a node is charged with,
+                                          ///< `pods`: 1 included.
+  NodeConstraints constraints;
+  std::optional<TopologyRequest> topology;  ///< Absent: none asked.
+  bool operator==(const PodSetSpec&) const = default;
+};
+
+/// `count` pods on one node.
+struct NodeCount {
+  NodeName node;
+  std::int64_t count = 0;
+  bool operator==(const NodeCount&) const = default;
+};
+
+/// What one pod set got. The plan is `nodes`, in slot order: the first node's slots go to the
+/// lowest ranks.
+struct PodSetAssignment {
+  PodSetName name;
+  std::int64_t count = 0;
+  std::map<ResourceName, FlavorName> flavors;
+  ResourceList usage;            ///< Total over `count` pods, quota view.
+  std::vector<NodeCount> nodes;  ///< Empty: no plan (an elastic gang that does not fit).
+  bool topology = false;         ///< The flavor has a topology (for reports).
+  bool operator==(const PodSetAssignment&) const = default;
+};
+
+struct Admission {
+  ClusterQueueName cluster_queue;
+  std::vector<PodSetAssignment> pod_sets;  ///< Same order as the workload's pod sets.
+  bool operator==(const Admission&) const = default;
+};
+
+/// Why a workload is being taken off its quota. Spelled as the API's condition reasons.
+enum class EvictionReason {
+  kPreempted,
+  kClusterQueueStopped,
+  kLocalQueueStopped,
+  kNodeFailures,
+  kDeactivated,
+};
+
+/// Which rule made a workload a victim (condition Preempted, semantics section d).
+enum class PreemptionRule {
+  kInClusterQueue,
+  kInCohortReclamation,
+  kInCohortReclaimWhileBorrowing,
+  kInCohortFairSharing,
+};
+
+/// A Workload object, as far as decisions depend on it.
+struct WorkloadSpec {
+  WorkloadKey key;
+  Uid uid;
+  /// Controller owner (the Job), or the pod itself for a plain pod: members are recognised by it.
+  Uid owner_uid;
+  std::string queue_name;
+  std::int64_t priority = 0;
+  std::optional<Instant> created;  ///< Absent: after all that have one.
+  bool active = true;
+  std::vector<PodSetSpec> pod_sets;
+
+  std::optional<Admission> admission;        ///< status.admission with QuotaReserved=True.
+  bool admitted = false;                     ///< Condition Admitted=True.
+  std::optional<Instant> quota_reserved_at;  ///< Absent while reserved: now.
+  bool evicted = false;                      ///< Condition Evicted=True: pods are on their way out.
+  std::optional<Instant> requeue_at;         ///< Not considered before.
+  bool finished = false;
+  bool operator==(const WorkloadSpec&) const = default;
+};
+
+/// A pod that is bound to a node, or nominated to one, and not terminal: it takes room there.
+struct PodUse {
+  Uid uid;
+  PodKey key;
+  NodeName node;
+  ResourceList requests;  ///< Effective request, `pods`: 1 included.
+  std::int64_t priority = 0;
+  Uid owner_uid;                     ///< Controller owner, or the pod's own uid. May be empty.
+  std::string pod_set;               ///< Label kueue.x-k8s.io/podset; empty: none.
+  std::optional<std::int64_t> rank;  ///< Completion or pod index; absent: no fixed rank.
+  bool nominated = false;            ///< Unbound with status.nominatedNodeName: counts too.
+  bool terminating = false;          ///< deletionTimestamp set; still holds its room.
+  bool operator==(const PodUse&) const = default;
+};
+
+}  // namespace muster::engine
