@@ -17,7 +17,8 @@ class Quantity {
   enum class Format { kDecimalSI, kBinarySI, kDecimalExponent };
 
   /// Accepts what `resource.ParseQuantity` accepts: `500m`, `1.5Gi`, `1e3`, `+2`, `.5`, `10n`.
-  /// Values beyond ±(2^63-1) are capped, as apimachinery caps them.
+  /// As there, what is finer than a billionth is rounded away from zero and binary-suffixed text is
+  /// capped at ±(2^63-1) units; decimal text is kept up to ±10^29 units and capped there.
   [[nodiscard]] static Result<Quantity> parse(std::string_view text);
 
   [[nodiscard]] static Quantity from_units(std::int64_t units, Format format = Format::kDecimalSI);
@@ -42,7 +43,7 @@ class Quantity {
   bool operator==(const Quantity& other) const { return nanos_ == other.nanos_; }
 
  private:
-  // 128 bits hold ±INT64_MAX units in billionths, so arithmetic on quantities is exact.
+  // Billionths, within ±10^38: arithmetic on quantities is exact.
   __int128 nanos_ = 0;
   Format format_ = Format::kDecimalSI;
 };
