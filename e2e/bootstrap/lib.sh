@@ -10,7 +10,7 @@
 # shellcheck shell=bash
 
 muster_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-muster_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/muster
+muster_cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/muster
 go_wanted=1.26
 
 say() { printf '%s\n' "$*" >&2; }
