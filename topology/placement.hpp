@@ -1,0 +1,85 @@
+#pragma once
+// Where the pods of a gang go: queueing semantics (f), phases 1, 2a and 2b, on real nodes.
+//
+// Counts are always taken on single nodes, on the whole resource vector, and then added up into
+// domains: room that no single pod can use counts for nothing.
+
+#include "base/resources.hpp"
+#include "topology/fleet.hpp"
+#include "topology/node_filter.hpp"
+
+#include <tl/expected.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace muster::topology {
+
+/// How strictly the pods must be together.
+enum class Mode {
+  kRequired,       ///< In one domain of the level, or not at all.
+  kPreferred,      ///< In one domain of the level, else of the next wider one, …, else spread.
+  kUnconstrained,  ///< Anywhere; smallest sufficient gaps first where there is a topology.
+};
+
+/// Room already promised on a node, beyond what the fleet is charged with.
+struct NodeUse {
+  NodeIndex node;
+  Resources amount;
+};
+
+struct PlaceRequest {
+  std::int64_t count = 1;  ///< Pods; 0 or less asks for nothing and always fits.
+  Resources per_pod;  ///< The whole vector a node is charged with for one pod, `pods` included.
+  NodeQuery nodes;
+  Mode mode = Mode::kUnconstrained;
+  std::string level;             ///< Node label key; ignored when unconstrained or flat.
+  std::vector<NodeIndex> avoid;  ///< Used only when there is no placement without them.
+  std::vector<NodeUse> assumed;  ///< Earlier pod sets of the same gang. Same node twice: added up.
+};
+
+/// `count` pods on one node, at least 1.
+struct NodeShare {
+  NodeIndex node;
+  std::int64_t count = 0;
+  bool operator==(const NodeShare&) const = default;
+};
+
+/// In rank order: by full domain path, then by node name. The first node gets the lowest ranks.
+using Placement = std::vector<NodeShare>;
+
+/// Why there is no placement.
+struct Unplaceable {
+  std::int64_t asked = 0;  ///< Pods.
+  /// Pods that fit at once now: in the best single domain if one is required, else altogether.
+  std::int64_t fitting = 0;
+  std::string level;           ///< The required level; empty when none is required.
+  bool unknown_level = false;  ///< The topology has no such level; nothing else was looked at.
+  std::int64_t nodes = 0;      ///< Nodes of the flavor, eligible or not.
+  /// Nodes of the flavor that are left out, by cause; no zero entries.
+  std::map<Exclusion, std::int64_t> excluded;
+  /// Eligible nodes on which not even one more pod fits, by the first resource that is short.
+  std::map<ResourceId, std::int64_t> short_of;
+};
+
+/// Flat (no levels): best fit. One node if one can take all, the one with the smallest sufficient
+/// count; else the largest first, and the last chosen by best fit. Ties go by name.
+/// With levels: best fit, or least free first when unconstrained; nodes inside a lowest domain are
+/// chosen as on a flat fleet.
+[[nodiscard]] tl::expected<Placement, Unplaceable> place(const PlaceRequest& request,
+                                                         const Fleet& fleet);
+/// The same with candidates found earlier for `request.nodes`; they must be of the fleet's current
+/// generation.
+[[nodiscard]] tl::expected<Placement, Unplaceable> place(const PlaceRequest& request,
+                                                         const Candidates& candidates,
+                                                         const Fleet& fleet);
+
+/// The largest `count` for which the request would be placed now; `request.count` is ignored. At
+/// most 2^40 a node, for pods that ask for nothing.
+[[nodiscard]] std::int64_t max_gang(const PlaceRequest& request, const Fleet& fleet);
+[[nodiscard]] std::int64_t max_gang(const PlaceRequest& request, const Candidates& candidates,
+                                    const Fleet& fleet);
+
+}  // namespace muster::topology
