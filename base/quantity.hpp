@@ -5,6 +5,8 @@
 #include "base/ids.hpp"
 #include "base/result.hpp"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -28,6 +30,11 @@ class Quantity {
   [[nodiscard]] std::int64_t units_ceil() const;
   /// Thousandths, rounded up (ceiling); saturates at ±INT64_MAX.
   [[nodiscard]] std::int64_t millis_ceil() const;
+  /// Billionths, exact but for saturation at ±INT64_MAX (weights are counted in them).
+  [[nodiscard]] std::int64_t nanos_saturated() const {
+    constexpr __int128 kMax = std::numeric_limits<std::int64_t>::max();
+    return static_cast<std::int64_t>(nanos_ > kMax ? kMax : nanos_ < -kMax ? -kMax : nanos_);
+  }
 
   [[nodiscard]] bool is_zero() const { return nanos_ == 0; }
   [[nodiscard]] bool is_negative() const { return nanos_ < 0; }
