@@ -15,7 +15,7 @@ namespace muster::certs {
 /// A certificate (leaf first, then any intermediates) and its private key, both PEM.
 struct KeyPair {
   std::string certificate_pem;
-  std::string key_pem;
+  std::string key_pem{};
   bool operator==(const KeyPair&) const = default;
 };
 
@@ -26,17 +26,17 @@ struct Validity {
 };
 
 struct CaRequest {
-  std::string common_name;
+  std::string common_name{};
   Validity validity;
 };
 
 enum class Usage { kServer, kClient };
 
 struct LeafRequest {
-  std::string common_name;
-  std::vector<std::string> organizations;  ///< Groups, when the API server reads the certificate.
-  std::vector<std::string> dns_names;
-  std::vector<std::string> ip_addresses;  ///< IPv4 or IPv6 text; anything else is an error.
+  std::string common_name{};
+  std::vector<std::string> organizations{};  ///< Groups, when the API server reads the certificate.
+  std::vector<std::string> dns_names{};
+  std::vector<std::string> ip_addresses{};  ///< IPv4 or IPv6 text; anything else is an error.
   Usage usage = Usage::kServer;
   Validity validity;
 };
@@ -48,12 +48,12 @@ struct LeafRequest {
 [[nodiscard]] Result<KeyPair> issue_leaf(const KeyPair& ca, const LeafRequest& request);
 
 struct CertificateInfo {
-  std::string common_name;  ///< Of the subject; empty when it has none.
-  std::string serial_hex;
+  std::string common_name{};  ///< Of the subject; empty when it has none.
+  std::string serial_hex{};
   Instant not_before;
   Instant not_after;
-  std::vector<std::string> dns_names;
-  std::vector<std::string> ip_addresses;
+  std::vector<std::string> dns_names{};
+  std::vector<std::string> ip_addresses{};
   bool is_ca = false;
 };
 

@@ -27,7 +27,7 @@ enum class FileKind { kPublic, kPrivateKey };
 struct ServerTlsFiles {
   std::string certificate_path;
   std::string key_path;
-  std::optional<std::string> client_ca_path;
+  std::optional<std::string> client_ca_path{};
   bool require_client_certificate = true;
 };
 [[nodiscard]] Result<ServerTls> load_server_tls(const ServerTlsFiles& files);

@@ -22,15 +22,15 @@ using TlsContext = std::shared_ptr<ssl_ctx_st>;
 struct ServerTls {
   KeyPair pair;
   /// Absent: clients are not asked for a certificate.
-  std::optional<std::string> client_ca_pem;
+  std::optional<std::string> client_ca_pem{};
   /// With a client CA: refuse clients without a certificate. A bad certificate is always refused.
   bool require_client_certificate = true;
 };
 
 struct ClientTls {
   /// Absent: the system's trust store.
-  std::optional<std::string> ca_pem;
-  std::optional<KeyPair> pair;
+  std::optional<std::string> ca_pem{};
+  std::optional<KeyPair> pair{};
   bool skip_verification = false;
 };
 

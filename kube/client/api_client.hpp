@@ -31,9 +31,9 @@ inline constexpr const char* kApplyPatch = "application/apply-patch+yaml";
 
 struct HttpCall {
   HttpMethod method = HttpMethod::kGet;
-  std::string path_and_query;  ///< `/api/v1/nodes?limit=500`, already percent-encoded.
+  std::string path_and_query{};  ///< `/api/v1/nodes?limit=500`, already percent-encoded.
   std::string content_type = kJson;
-  std::string body;
+  std::string body{};
   /// From request() to the callback: waiting in the queue, retries and their pauses included.
   Duration timeout = std::chrono::seconds(30);
 };
@@ -41,7 +41,7 @@ struct HttpCall {
 /// A 2xx answer.
 struct HttpReply {
   int status = 0;
-  std::string body;
+  std::string body{};
 };
 
 /// Everything but 2xx is an Error: 404 kNotFound, 409 kConflict, 410 kGone, 401 and 403 kForbidden,
@@ -51,7 +51,7 @@ struct HttpReply {
 using ReplyCallback = std::function<void(Result<HttpReply>)>;
 
 struct WatchCall {
-  std::string path_and_query;
+  std::string path_and_query{};
   /// No byte for this long: the stream is dead (a live one brings bookmarks every minute).
   Duration idle_timeout = std::chrono::minutes(3);
   std::size_t max_line_bytes = 16U << 20U;  ///< Above etcd's 1.5 MiB by far; then kTooLarge.

@@ -25,14 +25,14 @@ struct StaticToken {
 };
 /// Read again once a minute: the kubelet rotates service account tokens in place.
 struct TokenFile {
-  std::string path;
+  std::string path{};
   bool operator==(const TokenFile&) const = default;
 };
 /// A client.authentication.k8s.io/v1 (or v1beta1) credential plugin; see exec_plugin.hpp.
 struct ExecPlugin {
   std::string api_version;
   std::string command;
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments{};
   std::vector<std::pair<std::string, std::string>> environment;  ///< Added to our own.
   std::string install_hint;
   bool provide_cluster_info = false;
@@ -41,14 +41,14 @@ struct ExecPlugin {
 using TokenSource = std::variant<NoToken, StaticToken, TokenFile, ExecPlugin>;
 
 struct ClusterConfig {
-  std::string host;  ///< Name or IP address, without brackets.
+  std::string host{};  ///< Name or IP address, without brackets.
   std::uint16_t port = 443;
-  std::string path_prefix;  ///< Of a server URL with a path (`/k8s/clusters/c1`); no final slash.
-  std::optional<std::string> ca_pem;  ///< Absent: the system's trust store.
+  std::string path_prefix{};  ///< Of a server URL with a path (`/k8s/clusters/c1`); no final slash.
+  std::optional<std::string> ca_pem{};  ///< Absent: the system's trust store.
   bool skip_tls_verify = false;
-  std::string tls_server_name;  ///< Checked and sent instead of `host`; empty: `host`.
-  std::optional<certs::KeyPair> client_pair;
-  TokenSource token;
+  std::string tls_server_name{};  ///< Checked and sent instead of `host`; empty: `host`.
+  std::optional<certs::KeyPair> client_pair{};
+  TokenSource token{};
   std::string default_namespace = "default";
   bool operator==(const ClusterConfig&) const = default;
 };

@@ -19,6 +19,7 @@
 
 #include "base/result.hpp"
 #include "base/time.hpp"
+#include "kube/codec/json.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -43,8 +44,8 @@ struct ObjectMeta {
 struct WatchLine {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError, kUnknown };
   Type type = Type::kUnknown;
-  ObjectMeta meta;                  ///< Of a bookmark only the version is set.
-  std::string json;                 ///< The object itself.
+  ObjectMeta meta;  ///< Of a bookmark only the version is set.
+  Json object;
   bool initial_events_end = false;  ///< A bookmark annotated `k8s.io/initial-events-end: "true"`.
   int error_code = 0;               ///< kError: `code` of the Status object.
   std::string error_message;
@@ -52,7 +53,7 @@ struct WatchLine {
 
 struct ListItem {
   ObjectMeta meta;
-  std::string json;  ///< As in the list: without apiVersion and kind.
+  Json object;  ///< As in the list: without apiVersion and kind. Shares the page's memory.
 };
 
 struct ListPage {
@@ -66,8 +67,9 @@ struct ObjectEvent {
   enum class Type { kUpsert, kDelete, kSynced };
   Type type = Type::kSynced;
   ObjectMeta meta;
-  /// The object. Empty with kSynced, and with kDelete when the deletion was found by listing again.
-  std::string json;
+  /// Absent with kSynced, and with kDelete when the deletion was found by listing again. An object
+  /// from a list shares the memory of its whole page: decode it, do not keep it.
+  Json object;
 };
 
 struct ReflectorOptions {
@@ -127,8 +129,8 @@ class ReflectorCore {
   ReflectorAction pause(State state);
   ReflectorAction relist_after_gone();
   void finish_list(const std::string& resource_version, std::vector<ObjectEvent>& events);
-  void upsert(ObjectMeta meta, std::string json, std::vector<ObjectEvent>& events);
-  void remove(const ObjectMeta& meta, std::string json, std::vector<ObjectEvent>& events);
+  void upsert(ObjectMeta meta, Json object, std::vector<ObjectEvent>& events);
+  void remove(const ObjectMeta& meta, Json object, std::vector<ObjectEvent>& events);
   std::uint64_t random();
 
   ReflectorOptions options_;
