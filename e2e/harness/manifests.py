@@ -6,7 +6,7 @@ What is changed, and nothing else:
 | --- | --- | --- |
 | webhook configurations | `clientConfig.service` -> `clientConfig.url`, path kept; caBundle left to muster | there is no service network |
 | Deployment | `replicas: 0` | muster runs as a process of the harness, under the same identity |
-| scheduler configuration | `urlPrefix`, the files of `tlsConfig`, `serverName` dropped | kube-scheduler reaches muster on loopback |
+| scheduler configuration | host and port of `urlPrefix`, the file names of `tlsConfig` | kube-scheduler reaches muster on loopback |
 | | `clientConnection`, `leaderElection` | filled in by the control plane |
 """
 
@@ -30,9 +30,9 @@ def kustomize(folder: pathlib.Path) -> list:
 
 
 class Shipped:
-    """The base that users apply, split into what comes before the server and what comes after it."""
+    """What users of the cluster's own kube-scheduler apply, split into what comes before the server and what comes after it."""
 
-    def __init__(self, overlay: pathlib.Path = MANIFESTS / "base"):
+    def __init__(self, overlay: pathlib.Path = MANIFESTS / "overlays" / "own-scheduler"):
         self._objects = kustomize(overlay)
 
     def _of(self, *kinds: str) -> list:
@@ -81,5 +81,5 @@ def scheduler_configuration(shipped: pathlib.Path, url: str, ca: pathlib.Path,
     for extender in config["extenders"]:
         path = urllib.parse.urlsplit(extender["urlPrefix"]).path
         extender["urlPrefix"] = url + path
-        extender["tlsConfig"] = {"caFile": str(ca), "certFile": str(certificate), "keyFile": str(key)}
+        extender["tlsConfig"] |= {"caFile": str(ca), "certFile": str(certificate), "keyFile": str(key)}
     return config
