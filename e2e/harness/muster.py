@@ -21,8 +21,7 @@ class Muster:
     at will: addresses and certificates stay the same, as those of a Service do."""
 
     def __init__(self, plane: ControlPlane, *, binary: pathlib.Path | None = None,
-                 config: pathlib.Path | None = None, server_config: dict | None = None,
-                 name: str = "muster"):
+                 config: pathlib.Path | None = None, name: str = "muster"):
         self.plane = plane
         self.name = name
         self.binary = binary or muster_binary()
@@ -31,7 +30,7 @@ class Muster:
             f"127.0.0.1:{free_port()}" for _ in range(3))
         self._shipped = manifests.Shipped()
         self._config = config
-        self._server_config = server_config or {}
+        self._server_config: dict = {}
         self.kubeconfig: pathlib.Path | None = None
 
     def install(self, *, scheduler: bool = True) -> "Muster":
@@ -63,6 +62,12 @@ class Muster:
         self.plane.processes.start(self.name, self.argv() + list(extra), env={
             "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"})
         self.plane.processes.wait_until(self.name, self.ready, _READY_SECONDS)
+
+    def reconfigure(self, **server_config) -> None:
+        """Starts again with these keys of ServerConfig on top of the shipped ones (none: as shipped)."""
+        self.stop()
+        self._server_config = server_config
+        self.start()
 
     def stop(self) -> int | None:
         """SIGTERM; the exit code, which is 0 for a server that drained in peace."""

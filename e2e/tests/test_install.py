@@ -1,0 +1,101 @@
+"""What users apply and write, checked without a container engine."""
+
+import json
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from e2e.harness.manifests import kustomize
+from e2e.harness.tools import MANIFESTS, ROOT, muster_binary, tools
+
+OVERLAYS = ["own-scheduler", "second-scheduler"]
+EXAMPLES = ["research-fleet", "kubeflow-teams"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_api_server_takes_every_object_of_the_overlay(cluster, overlay):
+    objects = kustomize(MANIFESTS / "overlays" / overlay)
+    done = cluster.plane.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server",
+                                 "--field-manager=dry", "-f", "-", stdin=yaml.safe_dump_all(objects))
+    assert len(done.stdout.splitlines()) == len(objects)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_api_server_and_the_webhooks_take_every_object_of_the_example(cluster, example):
+    objects = kustomize(MANIFESTS / "examples" / example)
+    # A dry run does not remember namespaces: those first, for real.
+    namespaces = [o for o in objects if o["kind"] == "Namespace"]
+    cluster.plane.apply(namespaces)
+    cluster.plane.kubectl("apply", "--server-side", "--dry-run=server", "--field-manager=dry", "-f", "-",
+                          stdin=yaml.safe_dump_all(objects))
+
+
+def test_kubeadm_takes_the_configuration():
+    done = subprocess.run([tools() / "kubeadm", "config", "validate", "--config",
+                           MANIFESTS / "scheduler" / "kubeadm-config.yaml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ok" in done.stdout
+
+
+def test_the_kubeadm_patch_changes_the_static_pod_that_kubeadm_writes(tmp_path):
+    """kubeadm writes manifests for real; only the folder is ours."""
+    patches = MANIFESTS / "scheduler" / "kubeadm-patches"
+    config = tmp_path / "config.yaml"
+    config.write_text("apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"
+                      "kubernetesVersion: v1.37.2\n---\napiVersion: kubeadm.k8s.io/v1beta4\n"
+                      f"kind: InitConfiguration\nlocalAPIEndpoint: {{advertiseAddress: 127.0.0.1}}\n"
+                      f"patches: {{directory: {patches}}}\n")
+    done = subprocess.run([tools() / "kubeadm", "init", "phase", "control-plane", "scheduler", "--dry-run",
+                           "--config", config], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    written = re.search(r"--config=(\S+)", done.stdout)
+    assert written and written[1] == "/etc/kubernetes/muster/kube-scheduler.yaml", done.stdout[:3000]
+
+
+def test_the_kind_configuration_names_files_that_exist():
+    kind = yaml.safe_load((MANIFESTS / "scheduler" / "kind.yaml").read_text())
+    assert (kind["apiVersion"], kind["kind"]) == ("kind.x-k8s.io/v1alpha4", "Cluster")
+    plane = next(n for n in kind["nodes"] if n["role"] == "control-plane")
+    for patch in plane["kubeadmConfigPatches"]:
+        assert yaml.safe_load(patch)["kind"] == "InitConfiguration"
+    assert (MANIFESTS / "scheduler" / "kube-scheduler.yaml").exists()
+    assert list((MANIFESTS / "scheduler" / "kubeadm-patches").glob("kube-scheduler*.yaml"))
+
+
+def test_kube_scheduler_takes_both_scheduler_files(cluster, tmp_path):
+    for name in ("kube-scheduler.yaml", "second/scheduler.yaml"):
+        config = yaml.safe_load((MANIFESTS / "scheduler" / name).read_text())
+        config.setdefault("clientConnection", {})["kubeconfig"] = str(cluster.plane.kubeconfig)
+        file = tmp_path / "scheduler.yaml"
+        file.write_text(yaml.safe_dump(config))
+        done = subprocess.run([tools() / "kube-scheduler", f"--config={file}", "--secure-port=0",
+                               f"--write-config-to={tmp_path}/out.yaml"],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{name}: {done.stderr[-2000:]}"
+
+
+def test_the_entrypoint_of_the_image_is_a_command_line_that_muster_takes():
+    text = (MANIFESTS / "Dockerfile").read_text()
+    entrypoint = json.loads(re.findall(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)[-1])
+    assert entrypoint[0].endswith("/muster")
+    deployment = next(o for o in kustomize(MANIFESTS / "base") if o["kind"] == "Deployment")
+    for container in deployment["spec"]["template"]["spec"]["containers"]:
+        words = entrypoint[1:] + container.get("args", [])
+        done = subprocess.run([muster_binary(), *words, "--help"], capture_output=True, text=True)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+
+
+def test_every_page_of_help_exits_0_and_a_wrong_word_2():
+    for words in ([], ["serve"], ["decide"]):
+        done = subprocess.run([muster_binary(), *words, "--help"], capture_output=True, text=True)
+        assert done.returncode == 0 and "Usage" in done.stdout
+    done = subprocess.run([muster_binary(), "sevre"], capture_output=True, text=True)
+    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_full_gate_is_a_script_that_says_so():
+    done = subprocess.run([ROOT / "test", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and "--full" in done.stdout
+    assert subprocess.run([ROOT / "test", "--nonsense"], capture_output=True).returncode == 2
