@@ -38,7 +38,7 @@ def free_port() -> int:
 _handed_out: set[int] = set()
 
 
-def _start_time(pid: int) -> str | None:
+def start_time(pid: int) -> str | None:
     """Start time of a live process; None when there is none or it is only a zombie."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
@@ -54,20 +54,20 @@ def _recorded(pid_file: pathlib.Path) -> int | None:
         pid, started = pid_file.read_text().split()
     except (FileNotFoundError, ValueError):
         return None
-    return int(pid) if _start_time(int(pid)) == started else None
+    return int(pid) if start_time(int(pid)) == started else None
 
 
 def _stop_pid(pid: int, grace: float) -> None:
-    started = _start_time(pid)
+    started = start_time(pid)
     for sig, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
-        if started is None or _start_time(pid) != started:
+        if started is None or start_time(pid) != started:
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, sig)
             os.kill(pid, signal.SIGCONT)  # a stopped process would never see the signal
         end = time.monotonic() + patience
         while time.monotonic() < end:
-            if _start_time(pid) != started:
+            if start_time(pid) != started:
                 return
             time.sleep(0.02)
     raise ProcessError(f"process {pid} does not go away")
@@ -90,7 +90,7 @@ class Processes:
                 [str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 cwd=self.directory, env={**os.environ, **(env or {})}, start_new_session=True)
         number = 1 + max((int(p.name[:3]) for p in self.pids.iterdir()), default=0)
-        started = _start_time(child.pid)
+        started = start_time(child.pid)
         if started is not None:  # else it died at once; whoever waits for it will say so
             (self.pids / f"{number:03}-{name}").write_text(f"{child.pid} {started}")
         self._children[name] = child

@@ -1,0 +1,1 @@
+"""./quickstart: muster's main job on a local control plane."""
