@@ -1,0 +1,275 @@
+#include "extender/extender.hpp"
+
+#include "extender/filter.hpp"
+#include "extender/membership.hpp"
+#include "extender/preempt.hpp"
+#include "extender/prioritize.hpp"
+#include "kube/codec/json_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace muster::extender {
+namespace {
+
+using engine::Snapshot;
+using kube::append_json_string;
+using kube::Json;
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// A member as Go's decoder finds it: whatever the case of its name, the last one wins.
+Json get_any_case(const Json& object, std::string_view name) {
+  Json found;
+  for (const auto& [key, value] : object.members()) {
+    if (equal_ignoring_case(key, name)) found = value;
+  }
+  return found;
+}
+
+/// ExtenderArgs of k8s.io/kube-scheduler/extender/v1, as far as we need them.
+struct Args {
+  Json body;  ///< Owns the bytes that `names` points to.
+  kube::Pod pod;
+  bool pod_known = true;  ///< False: only its metadata could be read.
+  std::vector<std::string_view> names;
+  std::vector<Json> nodes;  ///< Same order as `names`; only without nodeCacheCapable.
+  bool by_name = true;
+};
+
+Result<void> read_pod(const Json& body, kube::Pod& pod, bool& known) {
+  const Json object = get_any_case(body, "Pod");
+  if (!object.is_object()) {
+    return fail(ErrorCode::kInvalidArgument, "Pod: missing (want an object)");
+  }
+  auto decoded = kube::decode_pod(object);
+  if (decoded) {
+    pod = std::move(*decoded);
+    return {};
+  }
+  // A newer API may hold what we cannot read; whose pod it is stays plain.
+  known = false;
+  auto meta = kube::decode_meta(object);
+  if (!meta) return fail(meta.error().with_context("Pod"));
+  pod.meta = std::move(*meta);
+  return {};
+}
+
+Result<void> read_names(const Json& list, std::vector<std::string_view>& names) {
+  if (!list.is_array()) {
+    return fail(ErrorCode::kInvalidArgument, "NodeNames: want an array of strings");
+  }
+  names.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto name = list.at(i).as_string();
+    if (!name) return fail(name.error().with_context(fmt::format("NodeNames[{}]", i)));
+    names.push_back(*name);
+  }
+  return {};
+}
+
+Result<void> read_nodes(const Json& list, Args& args) {
+  const Json items = get_any_case(list, "items");
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Json node = items.at(i);
+    const auto name = node.get("metadata", "name").as_string();
+    if (!name) return fail(name.error().with_context(fmt::format("Nodes.items[{}]", i)));
+    args.names.push_back(*name);
+    args.nodes.push_back(std::move(node));
+  }
+  return {};
+}
+
+Result<Args> read_args(std::string_view text) {
+  auto body = Json::parse(text);
+  if (!body) return fail(body.error());
+  if (!body->is_object()) return fail(ErrorCode::kInvalidArgument, "body: want an object");
+  Args args;
+  args.body = std::move(*body);
+  if (auto read = read_pod(args.body, args.pod, args.pod_known); !read) return fail(read.error());
+  const Json names = get_any_case(args.body, "NodeNames");
+  const Json nodes = get_any_case(args.body, "Nodes");
+  if (names.missing() && !nodes.missing()) {
+    args.by_name = false;
+    if (auto read = read_nodes(nodes, args); !read) return fail(read.error());
+  } else if (!names.missing()) {
+    if (auto read = read_names(names, args.names); !read) return fail(read.error());
+  }
+  return args;
+}
+
+std::string render_filter(const Args& args, const FilterResult& result) {
+  std::string out;
+  out.reserve(256 + (args.names.size() * 64));
+  const auto append_list = [&](auto append) {
+    bool first = true;
+    for (const std::size_t i : result.passed) {
+      if (!first) out += ',';
+      first = false;
+      append(i);
+    }
+  };
+  if (args.by_name) {
+    out += R"({"Nodes":null,"NodeNames":[)";
+    append_list([&](std::size_t i) { append_json_string(out, args.names[i]); });
+    out += ']';
+  } else {
+    out += R"({"Nodes":{"metadata":{},"items":[)";
+    append_list([&](std::size_t i) { out += args.nodes[i].dump(); });
+    out += R"(]},"NodeNames":null)";
+  }
+  out += R"(,"FailedNodes":null,"FailedAndUnresolvableNodes":)";
+  if (result.refused.empty()) {
+    out += "null";
+  } else {
+    char separator = '{';
+    for (const auto& [i, refusal] : result.refused) {
+      out += separator;
+      separator = ',';
+      append_json_string(out, args.names[i]);
+      out += ':';
+      append_json_string(out, to_string(refusal));
+    }
+    out += '}';
+  }
+  out += R"(,"Error":""})";
+  return out;
+}
+
+/// The answer for a pod that is none of our business, or that we cannot judge.
+FilterResult pass_all(std::size_t count) {
+  FilterResult result;
+  result.passed.resize(count);
+  std::iota(result.passed.begin(), result.passed.end(), std::size_t{0});
+  return result;
+}
+
+bool cannot_judge(const Args& args, const Snapshot& snapshot) {
+  return !args.pod_known && !has_plan(find_membership(args.pod, snapshot));
+}
+
+std::string answer_filter(const Args& args, const Snapshot& snapshot, Ledger& ledger, Instant now) {
+  if (cannot_judge(args, snapshot)) return render_filter(args, pass_all(args.names.size()));
+  return render_filter(args, filter(args.pod, args.names, snapshot, ledger, now));
+}
+
+std::string answer_prioritize(const Args& args, const Snapshot& snapshot) {
+  if (!args.pod_known) return "[]";
+  const std::vector<std::int64_t> scores = prioritize(args.pod, args.names, snapshot);
+  std::string out = "[";
+  out.reserve(scores.size() * 48);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (i > 0) out += ',';
+    out += R"({"Host":)";
+    append_json_string(out, args.names[i]);
+    out += R"(,"Score":)";
+    out += std::to_string(scores[i]);
+    out += '}';
+  }
+  out += ']';
+  return out;
+}
+
+/// ExtenderPreemptionArgs, in either form.
+struct PreemptionArgs {
+  Json body;  ///< Owns the bytes that `candidates` points to.
+  kube::Pod pod;
+  bool pod_known = true;
+  std::vector<PreemptionCandidate> candidates;
+  std::vector<std::int64_t> pdb_violations;  ///< Per candidate.
+};
+
+Result<void> read_candidates(const Json& map, bool meta, PreemptionArgs& args) {
+  for (const auto& [node, victims] : map.members()) {
+    PreemptionCandidate candidate{.node = node, .victims = {}};
+    const Json pods = get_any_case(victims, "Pods");
+    for (std::size_t i = 0; i < pods.size(); ++i) {
+      const Json pod = pods.at(i);
+      const Json uid = meta ? get_any_case(pod, "UID") : pod.get("metadata", "uid");
+      const auto text = uid.as_string();
+      if (!text) return fail(text.error().with_context(fmt::format("{}.Pods[{}]", node, i)));
+      candidate.victims.emplace_back(*text);
+    }
+    args.candidates.push_back(std::move(candidate));
+    args.pdb_violations.push_back(get_any_case(victims, "NumPDBViolations").int_or(0));
+  }
+  return {};
+}
+
+Result<PreemptionArgs> read_preemption_args(std::string_view text) {
+  auto body = Json::parse(text);
+  if (!body) return fail(body.error());
+  if (!body->is_object()) return fail(ErrorCode::kInvalidArgument, "body: want an object");
+  PreemptionArgs args;
+  args.body = std::move(*body);
+  if (auto read = read_pod(args.body, args.pod, args.pod_known); !read) return fail(read.error());
+  const Json by_meta = get_any_case(args.body, "NodeNameToMetaVictims");
+  const Json by_pod = get_any_case(args.body, "NodeNameToVictims");
+  const bool meta = !by_meta.missing();
+  auto read = read_candidates(meta ? by_meta : by_pod, meta, args);
+  if (!read) return fail(read.error());
+  return args;
+}
+
+std::string answer_preempt(const PreemptionArgs& args, const Snapshot& snapshot, Ledger& ledger,
+                           Instant now) {
+  std::vector<std::size_t> kept;
+  if (args.pod_known || has_plan(find_membership(args.pod, snapshot))) {
+    kept = preempt(args.pod, args.candidates, snapshot, ledger, now);
+  } else {
+    for (std::size_t i = 0; i < args.candidates.size(); ++i) {
+      if (!args.candidates[i].victims.empty()) kept.push_back(i);
+    }
+  }
+  std::string out = R"({"NodeNameToMetaVictims":{)";
+  for (std::size_t k = 0; k < kept.size(); ++k) {
+    const PreemptionCandidate& candidate = args.candidates[kept[k]];
+    if (k > 0) out += ',';
+    append_json_string(out, candidate.node);
+    out += R"(:{"Pods":[)";
+    for (std::size_t v = 0; v < candidate.victims.size(); ++v) {
+      out += v > 0 ? R"(,{"UID":)" : R"({"UID":)";
+      append_json_string(out, candidate.victims[v].value());
+      out += '}';
+    }
+    out += fmt::format(R"(],"NumPDBViolations":{}}})", args.pdb_violations[kept[k]]);
+  }
+  out += "}}";
+  return out;
+}
+
+Answer bad_request(const Error& error) {
+  std::string body = R"({"Error":)";
+  append_json_string(body, error.message);
+  body += '}';
+  return Answer{400, std::move(body)};
+}
+
+}  // namespace
+
+Answer answer(std::string_view verb, std::string_view body, const Snapshot& snapshot,
+              Ledger& ledger, Instant now) {
+  if (verb == "filter" || verb == "prioritize") {
+    const auto args = read_args(body);
+    if (!args) return bad_request(args.error());
+    return Answer{200, verb == "filter" ? answer_filter(*args, snapshot, ledger, now)
+                                        : answer_prioritize(*args, snapshot)};
+  }
+  if (verb == "preempt") {
+    const auto args = read_preemption_args(body);
+    if (!args) return bad_request(args.error());
+    return Answer{200, answer_preempt(*args, snapshot, ledger, now)};
+  }
+  return Answer{404, R"({"Error":"unknown verb"})"};
+}
+
+}  // namespace muster::extender

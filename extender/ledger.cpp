@@ -1,0 +1,327 @@
+#include "extender/ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster::extender {
+namespace {
+
+using engine::NodeView;
+using engine::Snapshot;
+
+constexpr std::size_t kBitsPerWord = 64;
+
+bool is_visible_on(const NodeView& node, const Uid& uid) {
+  return std::any_of(node.pods.begin(), node.pods.end(),
+                     [&](const engine::PodView& pod) { return pod.uid == uid; });
+}
+
+/// Resource versions are opaque but for equality; the API server's are numbers that grow, and only
+/// where both are is one taken for newer.
+bool is_newer(const std::string& version, const std::string& than) {
+  const auto number = [](const std::string& text) -> std::optional<std::uint64_t> {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+  };
+  const auto a = number(version);
+  const auto b = number(than);
+  return a && b ? *a > *b : version != than;
+}
+
+}  // namespace
+
+AnsweredNodes::AnsweredNodes(std::shared_ptr<const Snapshot::NodeIndexMap> index)
+    : index_(std::move(index)) {}
+
+AnsweredNodes AnsweredNodes::everything() {
+  AnsweredNodes nodes(nullptr);
+  nodes.everything_ = true;
+  return nodes;
+}
+
+void AnsweredNodes::add_position(std::size_t position) {
+  const std::size_t word = position / kBitsPerWord;
+  if (word >= bits_.size()) bits_.resize(word + 1);
+  bits_[word] |= std::uint64_t{1} << (position % kBitsPerWord);
+}
+
+void AnsweredNodes::add_unknown(std::string_view name) {
+  unknown_.emplace_back(name);
+}
+
+bool AnsweredNodes::contains(std::string_view name) const {
+  if (everything_) return true;
+  if (std::find(unknown_.begin(), unknown_.end(), name) != unknown_.end()) return true;
+  if (!index_) return false;
+  const auto found = index_->find(std::string(name));
+  if (found == index_->end()) return false;
+  const std::size_t word = found->second / kBitsPerWord;
+  return word < bits_.size() && ((bits_[word] >> (found->second % kBitsPerWord)) & 1U) != 0;
+}
+
+bool AnsweredNodes::empty() const {
+  return !everything_ && unknown_.empty() &&
+         std::all_of(bits_.begin(), bits_.end(), [](std::uint64_t word) { return word == 0; });
+}
+
+std::vector<NodeName> AnsweredNodes::names() const {
+  std::vector<NodeName> names;
+  if (index_) {
+    // The map's order is arbitrary; the sort below undoes that.
+    for (const auto& [name, position] : *index_) {
+      const std::size_t word = position / kBitsPerWord;
+      if (word < bits_.size() && ((bits_[word] >> (position % kBitsPerWord)) & 1U) != 0) {
+        names.emplace_back(name);
+      }
+    }
+  }
+  for (const std::string& name : unknown_) names.emplace_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string scheduling_verdict(const kube::Pod& pod) {
+  const kube::Condition* const condition = kube::find_condition(pod.conditions, "PodScheduled");
+  if (condition == nullptr) return {};
+  return fmt::format("{}|{}|{}|{}", condition->status, condition->reason,
+                     condition->last_transition ? condition->last_transition->us : 0,
+                     condition->message);
+}
+
+void Ledger::record(ForeignAnswer answer) {
+  const std::lock_guard lock(mutex_);
+  if (answer.nodes.empty()) {
+    erase_answer(answer.uid);
+    return;
+  }
+  insert(std::make_shared<const ForeignAnswer>(std::move(answer)));
+}
+
+void Ledger::retract(const Uid& uid) {
+  const std::lock_guard lock(mutex_);
+  erase_answer(uid);
+}
+
+void Ledger::assume_answered(const Uid& uid, Resources requests, Instant until) {
+  ForeignAnswer answer{.uid = uid,
+                       .requests = std::move(requests),
+                       .nodes = AnsweredNodes::everything(),
+                       .generation = 0,
+                       .at = {},
+                       .resource_version = {},
+                       .verdict = {},
+                       .expires = until};
+  const std::lock_guard lock(mutex_);
+  const auto found = answers_.find(uid);
+  if (found != answers_.end() && !found->second.answer->expires) return;
+  insert(std::make_shared<const ForeignAnswer>(std::move(answer)));
+}
+
+void Ledger::insert(std::shared_ptr<const ForeignAnswer> answer) {
+  const Uid uid = answer->uid;
+  erase_answer(uid);
+  if (limits_.answers == 0) return;
+  while (answers_.size() >= limits_.answers) {
+    const Uid oldest = answers_by_age_.begin()->second;
+    erase_answer(oldest);
+    ++dropped_;
+  }
+  const std::uint64_t sequence = next_sequence_++;
+  answers_by_age_.emplace(sequence, uid);
+  answers_.emplace(uid, Entry{std::move(answer), std::nullopt, sequence});
+}
+
+void Ledger::erase_answer(const Uid& uid) {
+  const auto found = answers_.find(uid);
+  if (found == answers_.end()) return;
+  answers_by_age_.erase(found->second.sequence);
+  answers_.erase(found);
+}
+
+void Ledger::observe(const kube::Pod& pod, std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);
+  const Uid& uid = pod.meta.uid;
+  if (pod.terminal()) {
+    erase_answer(uid);
+    erase_reservation(uid);
+    return;
+  }
+  const auto found = answers_.find(uid);
+  if (!pod.spec.node_name.empty()) {
+    // A call that still looks at an older snapshot sees the pod nowhere yet, so the entries stay
+    // until a newer one was looked at.
+    if (found != answers_.end() && !found->second.bound_from) found->second.bound_from = generation;
+    const auto reserved = reservations_.find(uid);
+    if (reserved != reservations_.end() && reserved->second.node != pod.spec.node_name) {
+      set_reservation(uid, Group(reserved->second.group), pod.spec.node_name);
+    }
+    return;
+  }
+  if (found == answers_.end()) return;
+  const kube::Condition* const condition = kube::find_condition(pod.conditions, "PodScheduled");
+  if (condition == nullptr || condition->status != "False") return;
+  // An event of an earlier failure may arrive after the answer to the next attempt, and any other
+  // change of the pod shows the old failure again: only a new verdict in a newer version counts.
+  const ForeignAnswer& answer = *found->second.answer;
+  if (answer.expires) return;
+  if (is_newer(pod.meta.resource_version, answer.resource_version) &&
+      scheduling_verdict(pod) != answer.verdict) {
+    erase_answer(uid);
+  }
+}
+
+void Ledger::forget(const Uid& uid) {
+  const std::lock_guard lock(mutex_);
+  erase_answer(uid);
+  erase_reservation(uid);
+}
+
+std::vector<std::shared_ptr<const ForeignAnswer>> Ledger::open_answers(const Uid& except,
+                                                                       std::uint64_t generation,
+                                                                       Instant now) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const ForeignAnswer>> open;
+  std::vector<Uid> over;
+  for (const auto& [sequence, uid] : answers_by_age_) {
+    const Entry& entry = answers_.at(uid);
+    if ((entry.bound_from && *entry.bound_from <= generation) ||
+        (entry.answer->expires && *entry.answer->expires <= now)) {
+      over.push_back(uid);
+    } else if (uid != except) {
+      open.push_back(entry.answer);
+    }
+  }
+  for (const Uid& uid : over) erase_answer(uid);
+  return open;
+}
+
+std::vector<Uid> Ledger::blocking(const std::map<NodeName, ResourceList>& planned,
+                                  std::uint64_t generation, const Snapshot& snapshot,
+                                  Instant now) const {
+  std::vector<std::shared_ptr<const ForeignAnswer>> older;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [sequence, uid] : answers_by_age_) {
+      const Entry& entry = answers_.at(uid);
+      if (entry.answer->generation >= generation) continue;
+      if (entry.bound_from && *entry.bound_from <= snapshot.generation) continue;
+      if (entry.answer->expires && *entry.answer->expires <= now) continue;
+      older.push_back(entry.answer);
+    }
+  }
+  std::vector<Uid> blockers;
+  if (older.empty() || !snapshot.resources) return blockers;
+  for (const auto& [name, plan] : planned) {
+    const NodeView* const node = snapshot.find_node(name.value());
+    if (node == nullptr) continue;  // Nothing can be bound there.
+    Resources room = node->unplanned_room();
+    if (snapshot.generation < generation) {
+      room -= Resources::from_list_known(plan, *snapshot.resources);
+    }
+    // Any of them may have landed here, so all of them must fit.
+    Resources together;
+    std::vector<Uid> here;
+    for (const auto& answer : older) {
+      if (!answer->nodes.contains(name.value()) || is_visible_on(*node, answer->uid)) continue;
+      together += answer->requests;
+      here.push_back(answer->uid);
+    }
+    if (!together.fits_in(room)) blockers.insert(blockers.end(), here.begin(), here.end());
+  }
+  std::sort(blockers.begin(), blockers.end());
+  blockers.erase(std::unique(blockers.begin(), blockers.end()), blockers.end());
+  return blockers;
+}
+
+std::vector<NodeName> Ledger::nodes_in_doubt() const {
+  std::vector<std::shared_ptr<const ForeignAnswer>> open;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, entry] : answers_) {
+      if (!entry.bound_from && !entry.answer->nodes.is_everything()) open.push_back(entry.answer);
+    }
+  }
+  std::vector<NodeName> nodes;
+  for (const auto& answer : open) {
+    const std::vector<NodeName> names = answer->nodes.names();
+    nodes.insert(nodes.end(), names.begin(), names.end());
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+std::optional<NodeName> Ledger::reserve_slot(const SlotRequest& request) {
+  const std::lock_guard lock(mutex_);
+  const Group group{request.owner, request.pod_set};
+
+  // Pods that the picture shows bound have used up a slot there already.
+  std::vector<Uid> bound;
+  std::map<NodeName, std::int64_t> given;  // To others.
+  std::optional<NodeName> own;
+  if (const auto found = reserved_.find(group); found != reserved_.end()) {
+    for (const auto& [pod, node] : found->second) {
+      if (pod == request.pod)
+        own = node;
+      else if (request.is_bound(pod, node))
+        bound.push_back(pod);
+      else
+        ++given[node];
+    }
+  }
+  for (const Uid& pod : bound) erase_reservation(pod);
+
+  std::vector<NodeName> left;
+  for (const NodeName& node : request.free) {
+    const auto taken = given.find(node);
+    if (taken != given.end() && taken->second > 0)
+      --taken->second;
+    else
+      left.push_back(node);
+  }
+  if (own && std::find(left.begin(), left.end(), *own) != left.end() && request.is_offered(*own)) {
+    return own;
+  }
+  const auto first = std::find_if(left.begin(), left.end(), request.is_offered);
+  if (first == left.end()) {
+    erase_reservation(request.pod);
+    return std::nullopt;
+  }
+  set_reservation(request.pod, group, *first);
+  return *first;
+}
+
+void Ledger::set_reservation(const Uid& pod, const Group& group, const NodeName& node) {
+  erase_reservation(pod);
+  if (limits_.reservations == 0) return;
+  while (reservations_.size() >= limits_.reservations) {
+    const Uid oldest = reservations_by_age_.begin()->second;
+    erase_reservation(oldest);
+    ++dropped_;
+  }
+  const std::uint64_t sequence = next_sequence_++;
+  reservations_.emplace(pod, Reservation{group, node, sequence});
+  reserved_[group].emplace(pod, node);
+  reservations_by_age_.emplace(sequence, pod);
+}
+
+void Ledger::erase_reservation(const Uid& pod) {
+  const auto found = reservations_.find(pod);
+  if (found == reservations_.end()) return;
+  const auto group = reserved_.find(found->second.group);
+  group->second.erase(pod);
+  if (group->second.empty()) reserved_.erase(group);
+  reservations_by_age_.erase(found->second.sequence);
+  reservations_.erase(found);
+}
+
+LedgerStats Ledger::stats() const {
+  const std::lock_guard lock(mutex_);
+  return LedgerStats{answers_.size(), reservations_.size(), dropped_};
+}
+
+}  // namespace muster::extender

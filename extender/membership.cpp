@@ -1,0 +1,101 @@
+#include "extender/membership.hpp"
+
+#include "engine/slots.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace muster::extender {
+namespace {
+
+using engine::PodSetView;
+using engine::Snapshot;
+using engine::WorkloadView;
+
+constexpr const char* kPodSetLabel = "kueue.x-k8s.io/podset";
+constexpr const char* kManagedLabel = "kueue.x-k8s.io/managed";
+constexpr std::int64_t kLowestSystemPriority = 2'000'000'000;
+
+const PodSetView* find_pod_set(const kube::Pod& pod, const WorkloadView& workload) {
+  if (workload.pod_sets.size() == 1) return &workload.pod_sets.front();
+  const std::string* const label = pod.meta.find_label(kPodSetLabel);
+  if (label == nullptr) return nullptr;
+  const auto found =
+      std::find_if(workload.pod_sets.begin(), workload.pod_sets.end(),
+                   [&](const PodSetView& pod_set) { return pod_set.name.value() == *label; });
+  return found == workload.pod_sets.end() ? nullptr : &*found;
+}
+
+/// Slots without a bound pod of the pod set, in the order of the plan.
+std::vector<NodeName> free_slots(const PodSetView& pod_set) {
+  std::map<NodeName, std::int64_t> bound = pod_set.bound_rankless;
+  for (const auto& [rank, node] : pod_set.bound_ranks) ++bound[node];
+  std::vector<NodeName> free;
+  for (const NodeName& slot : pod_set.slots) {
+    const auto found = bound.find(slot);
+    if (found != bound.end() && found->second > 0)
+      --found->second;
+    else
+      free.push_back(slot);
+  }
+  return free;
+}
+
+}  // namespace
+
+Membership find_membership(const kube::Pod& pod, const Snapshot& snapshot) {
+  Membership membership;
+  const kube::OwnerReference* const owner = pod.meta.controller_owner();
+  const std::string* const managed = pod.meta.find_label(kManagedLabel);
+  // A pod that queues for itself says so; one that a queued pod controls (a Spark executor) is not
+  // a member of that pod's workload.
+  const bool own_first = owner == nullptr || owner->kind == "Pod" || managed != nullptr;
+  if (own_first) membership.workload = snapshot.find_workload(pod.meta.uid);
+  if (!membership.workload && owner != nullptr && owner->kind != "Pod") {
+    membership.workload = snapshot.find_workload(owner->uid);
+  }
+  if (!membership.workload && !own_first) {
+    membership.workload = snapshot.find_workload(pod.meta.uid);
+  }
+  if (membership.workload) membership.pod_set = find_pod_set(pod, *membership.workload);
+  return membership;
+}
+
+bool has_plan(const Membership& membership) {
+  return membership.workload && membership.workload->phase == engine::WorkloadPhase::kAdmitted &&
+         membership.pod_set != nullptr && !membership.pod_set->slots.empty();
+}
+
+bool is_yielded_to(const kube::Pod& pod) {
+  return pod.is_daemon() || pod.is_mirror() ||
+         pod.spec.priority.value_or(0) >= kLowestSystemPriority;
+}
+
+std::optional<NodeName> find_slot(const kube::Pod& pod, const Membership& membership,
+                                  const Snapshot& snapshot, Ledger& ledger,
+                                  const std::function<bool(const NodeName&)>& is_offered) {
+  const PodSetView& pod_set = *membership.pod_set;
+  const std::optional<std::int64_t> rank = pod.rank();
+  if (rank && *rank >= 0) {
+    auto node = engine::node_of_rank(pod_set.slots, pod_set.bound_ranks, *rank);
+    if (node) return node;
+    // An Indexed Job with more completions than pods at a time goes through ranks beyond the plan:
+    // they take whatever slot is free.
+  }
+  const auto is_bound = [&](const Uid& uid, const NodeName& name) {
+    const engine::NodeView* const node = snapshot.find_node(name.value());
+    return node != nullptr &&
+           std::any_of(node->pods.begin(), node->pods.end(),
+                       [&](const engine::PodView& bound) { return bound.uid == uid; });
+  };
+  return ledger.reserve_slot(SlotRequest{.owner = membership.workload->owner_uid,
+                                         .pod_set = pod_set.name,
+                                         .pod = pod.meta.uid,
+                                         .free = free_slots(pod_set),
+                                         .is_bound = is_bound,
+                                         .is_offered = is_offered});
+}
+
+}  // namespace muster::extender

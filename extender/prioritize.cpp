@@ -1,0 +1,92 @@
+#include "extender/prioritize.hpp"
+
+#include "extender/room.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace muster::extender {
+namespace {
+
+using engine::NodeView;
+using engine::Snapshot;
+
+/// `nvidia.com/gpu` and the like; not `hugepages-2Mi`, `ephemeral-storage` or kubernetes.io/….
+bool is_extended(const ResourceName& resource) {
+  const std::string& name = resource.value();
+  const std::size_t slash = name.find('/');
+  if (slash == std::string::npos) return false;
+  constexpr std::string_view kNative = "kubernetes.io";
+  const std::string_view domain = std::string_view(name).substr(0, slash);
+  return domain != kNative && !domain.ends_with(".kubernetes.io");
+}
+
+std::vector<ResourceId> extended_resources(const Snapshot& snapshot) {
+  std::vector<ResourceId> ids;
+  if (!snapshot.resources) return ids;
+  for (std::size_t i = 0; i < snapshot.resources->size(); ++i) {
+    const ResourceId id(static_cast<std::uint16_t>(i));
+    if (is_extended(snapshot.resources->name(id))) ids.push_back(id);
+  }
+  return ids;
+}
+
+Amount used(const NodeView& node, ResourceId id) {
+  return node.foreign[id] + node.planned[id];
+}
+
+/// Tenths of `whole`, rounded down, 0 to 10.
+std::int64_t tenths(Amount part, Amount whole) {
+  if (whole <= Amount() || part <= Amount()) return 0;
+  if (part >= whole) return kHighestScore;
+  return static_cast<std::int64_t>(static_cast<__int128>(part.value()) * kHighestScore /
+                                   whole.value());
+}
+
+std::int64_t score_with_accelerators(const NodeView& node, const Resources& request,
+                                     const std::vector<ResourceId>& asked) {
+  std::int64_t score = 0;
+  for (const ResourceId id : asked) {
+    if (used(node, id) <= Amount()) continue;
+    score = std::max(score, tenths(used(node, id) + request[id], node.allocatable[id]));
+  }
+  return score;
+}
+
+std::int64_t score_without_accelerators(const NodeView& node,
+                                        const std::vector<ResourceId>& extended) {
+  bool has_any = false;
+  std::int64_t score = 0;
+  for (const ResourceId id : extended) {
+    if (node.allocatable[id] <= Amount()) continue;
+    has_any = true;
+    score = std::max(score, tenths(used(node, id), node.allocatable[id]));
+  }
+  return has_any ? std::min(score, kHighestScore - 1) : kHighestScore;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> prioritize(const kube::Pod& pod, std::span<const std::string_view> nodes,
+                                     const Snapshot& snapshot) {
+  const Resources request = request_of(pod, snapshot);
+  const std::vector<ResourceId> extended = extended_resources(snapshot);
+  std::vector<ResourceId> asked;
+  std::copy_if(extended.begin(), extended.end(), std::back_inserter(asked),
+               [&](ResourceId id) { return request[id] > Amount(); });
+  NodeFinder finder(snapshot);
+  std::vector<std::int64_t> scores;
+  scores.reserve(nodes.size());
+  for (const std::string_view name : nodes) {
+    const NodeView* const node = finder.find(name).node;
+    if (node == nullptr)
+      scores.push_back(0);
+    else if (asked.empty())
+      scores.push_back(score_without_accelerators(*node, extended));
+    else
+      scores.push_back(score_with_accelerators(*node, request, asked));
+  }
+  return scores;
+}
+
+}  // namespace muster::extender

@@ -1,0 +1,58 @@
+#pragma once
+// Whether a pod outside every plan fits beside the plans: one rule for filter and preempt, so that
+// what preempt promises filter keeps.
+
+#include "base/resources.hpp"
+#include "base/time.hpp"
+#include "engine/snapshot.hpp"
+#include "extender/ledger.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::extender {
+
+/// Looks nodes up without an allocation per name. Not for use by two threads.
+class NodeFinder {
+ public:
+  struct Found {
+    const engine::NodeView* node = nullptr;  ///< nullptr: unknown.
+    std::size_t position = 0;                ///< In Snapshot::node_index.
+  };
+  explicit NodeFinder(const engine::Snapshot& snapshot) : snapshot_(snapshot) {}
+  [[nodiscard]] Found find(std::string_view name);
+
+ private:
+  const engine::Snapshot& snapshot_;
+  std::string key_;
+};
+
+/// One pod's question, asked of many nodes.
+class RoomCheck {
+ public:
+  /// `open` are the answers to other pods that may have taken room which the snapshot does not
+  /// show yet.
+  RoomCheck(Uid pod, Resources request, std::vector<std::shared_ptr<const ForeignAnswer>> open);
+
+  /// True where the request fits into allocatable − foreign − planned − open answers + freed. On a
+  /// node that no plan touches there is nothing to protect: kube-scheduler has checked the room
+  /// itself, with newer knowledge than ours.
+  [[nodiscard]] bool fits(const engine::NodeView& node, const Resources& freed = {}) const;
+
+  [[nodiscard]] const Resources& request() const { return request_; }
+
+ private:
+  [[nodiscard]] bool fits_exactly(const engine::NodeView& node, const Resources& freed) const;
+
+  Uid pod_;
+  Resources request_;
+  std::vector<std::shared_ptr<const ForeignAnswer>> open_;
+};
+
+/// The pod's request in the snapshot's resources.
+[[nodiscard]] Resources request_of(const kube::Pod& pod, const engine::Snapshot& snapshot);
+
+}  // namespace muster::extender
