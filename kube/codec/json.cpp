@@ -1,0 +1,466 @@
+#include "kube/codec/json.hpp"
+
+#include <fmt/format.h>
+#include <rapidjson/document.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/prettywriter.h>
+#include <rapidjson/reader.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace muster::kube {
+namespace {
+
+using Value = rapidjson::Value;
+using Member = Value::Member;
+using Allocator = rapidjson::MemoryPoolAllocator<>;
+using Size = rapidjson::SizeType;
+
+/// What a Json's shared pointer owns: one tree and the memory it lives in.
+struct Tree {
+  explicit Tree(std::size_t chunk) : allocator(chunk) {}
+  Allocator allocator;
+  Value root;
+};
+constexpr std::size_t kSmallChunk = 512;
+
+std::string_view view(const Value& text) {
+  return std::string_view(text.GetString(), text.GetStringLength());
+}
+
+void set_string(Value& target, std::string_view text, Allocator& allocator) {
+  // RapidJSON wants a non-null pointer even for no bytes.
+  target.SetString(text.empty() ? "" : text.data(), static_cast<Size>(text.size()), allocator);
+}
+
+const Value* find(const Value& object, std::string_view key) {
+  const Member* const members = object.MemberBegin();
+  for (Size i = 0; i < object.MemberCount(); ++i) {
+    if (view(members[i].name) == key) return &members[i].value;
+  }
+  return nullptr;
+}
+Value* find(Value& object, std::string_view key) {
+  return const_cast<Value*>(find(std::as_const(object), key));
+}
+
+/// Members ordered by key, equal keys in document order.
+std::vector<Size> order_by_key(const Value& object) {
+  std::vector<Size> order(object.MemberCount());
+  std::iota(order.begin(), order.end(), Size{0});
+  const Member* const members = object.MemberBegin();
+  std::sort(order.begin(), order.end(), [members](Size a, Size b) {
+    const auto by_key = view(members[a].name) <=> view(members[b].name);
+    return by_key == 0 ? a < b : by_key < 0;
+  });
+  return order;
+}
+
+/// Which members a later one of the same name overrides; empty when none.
+std::vector<bool> find_overridden(const Value& object) {
+  const Member* const members = object.MemberBegin();
+  const Size count = object.MemberCount();
+  std::vector<bool> overridden;
+  constexpr Size kPairwise = 12;  // Below this, comparing all pairs beats sorting.
+  if (count <= kPairwise) {
+    for (Size i = 0; i < count; ++i) {
+      for (Size j = i + 1; j < count; ++j) {
+        if (view(members[i].name) != view(members[j].name)) continue;
+        overridden.resize(count, false);
+        overridden[i] = true;
+      }
+    }
+    return overridden;
+  }
+  const std::vector<Size> order = order_by_key(object);
+  for (Size i = 0; i + 1 < count; ++i) {
+    if (view(members[order[i]].name) != view(members[order[i + 1]].name)) continue;
+    overridden.resize(count, false);
+    overridden[order[i]] = true;
+  }
+  return overridden;
+}
+
+/// Drops overridden members everywhere, so that everyone else may assume unique keys. Recursion is
+/// bounded by the depth that parsing allowed.
+void drop_overridden(Value& value, Allocator& allocator) {
+  if (value.IsArray()) {
+    for (Size i = 0; i < value.Size(); ++i) drop_overridden(value[i], allocator);
+    return;
+  }
+  if (!value.IsObject()) return;
+  if (const std::vector<bool> overridden = find_overridden(value); !overridden.empty()) {
+    Value kept(rapidjson::kObjectType);
+    Member* const members = value.MemberBegin();
+    for (Size i = 0; i < value.MemberCount(); ++i) {
+      if (!overridden[i]) kept.AddMember(members[i].name, members[i].value, allocator);
+    }
+    value.Swap(kept);
+  }
+  for (Size i = 0; i < value.MemberCount(); ++i)
+    drop_overridden(value.MemberBegin()[i].value, allocator);
+}
+
+/// A document that refuses to grow deeper than its limit.
+class LimitedDocument : public rapidjson::Document {
+ public:
+  LimitedDocument(Allocator* allocator, std::size_t depth)
+      : rapidjson::Document(allocator), limit_(depth) {}
+  bool StartObject() { return enter() && rapidjson::Document::StartObject(); }
+  bool StartArray() { return enter() && rapidjson::Document::StartArray(); }
+  bool EndObject(rapidjson::SizeType count) {
+    --depth_;
+    return rapidjson::Document::EndObject(count);
+  }
+  bool EndArray(rapidjson::SizeType count) {
+    --depth_;
+    return rapidjson::Document::EndArray(count);
+  }
+
+ private:
+  bool enter() { return ++depth_ <= limit_; }
+  std::size_t limit_;
+  std::size_t depth_ = 0;
+};
+
+constexpr unsigned kParseFlags =
+    rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag |
+    rapidjson::kParseFullPrecisionFlag | rapidjson::kParseStopWhenDoneFlag;
+
+bool is_white(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+bool equal(const Value& a, const Value& b);
+
+bool equal_numbers(const Value& a, const Value& b) {
+  if (a.IsInt64() && b.IsInt64()) return a.GetInt64() == b.GetInt64();
+  if (a.IsUint64() && b.IsUint64()) return a.GetUint64() == b.GetUint64();
+  return a.GetDouble() == b.GetDouble();
+}
+
+bool equal_objects(const Value& a, const Value& b) {
+  if (a.MemberCount() != b.MemberCount()) return false;
+  const std::vector<Size> order_a = order_by_key(a);
+  const std::vector<Size> order_b = order_by_key(b);
+  for (std::size_t i = 0; i < order_a.size(); ++i) {
+    const Member& left = a.MemberBegin()[order_a[i]];
+    const Member& right = b.MemberBegin()[order_b[i]];
+    if (view(left.name) != view(right.name) || !equal(left.value, right.value)) return false;
+  }
+  return true;
+}
+
+bool equal(const Value& a, const Value& b) {
+  if (a.IsNumber() && b.IsNumber()) return equal_numbers(a, b);
+  if (a.GetType() != b.GetType()) return false;
+  if (a.IsString()) return view(a) == view(b);
+  if (a.IsObject()) return equal_objects(a, b);
+  if (!a.IsArray()) return true;
+  if (a.Size() != b.Size()) return false;
+  for (Size i = 0; i < a.Size(); ++i) {
+    if (!equal(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+void merge_into(Value& target, const Value& patch, Allocator& allocator) {
+  if (!patch.IsObject()) {
+    target.CopyFrom(patch, allocator);
+    return;
+  }
+  if (!target.IsObject()) target.SetObject();
+  for (Size i = 0; i < patch.MemberCount(); ++i) {
+    const Member& member = patch.MemberBegin()[i];
+    Value* const existing = find(target, view(member.name));
+    if (member.value.IsNull()) {
+      if (existing != nullptr) target.EraseMember(member.name);
+    } else if (existing != nullptr) {
+      merge_into(*existing, member.value, allocator);
+    } else {
+      Value name;
+      set_string(name, view(member.name), allocator);
+      Value value;
+      merge_into(value, member.value, allocator);
+      target.AddMember(name, value, allocator);
+    }
+  }
+}
+
+std::string describe(const Json& json) {
+  switch (json.kind()) {
+    case Json::Kind::kAbsent:
+      return "nothing";
+    case Json::Kind::kNull:
+      return "null";
+    case Json::Kind::kBool:
+    case Json::Kind::kNumber:
+      return json.dump();
+    case Json::Kind::kString:
+      return fmt::format("string \"{}\"", json.string_or("").substr(0, 64));
+    case Json::Kind::kArray:
+      return "an array";
+    case Json::Kind::kObject:
+      return "an object";
+  }
+  return "nothing";
+}
+
+tl::unexpected<Error> wrong_type(const Json& json, std::string_view wanted) {
+  return fail(ErrorCode::kInvalidArgument, fmt::format("got {}, want {}", describe(json), wanted));
+}
+
+}  // namespace
+
+/// The only place where a Json's untyped pointers are given their types.
+struct Json::Access {
+  static const Value& node(const Json& json) { return *static_cast<const Value*>(json.node_); }
+  static Json own(std::shared_ptr<const Tree> tree) {
+    Json json;
+    json.node_ = &tree->root;
+    json.document_ = std::move(tree);
+    return json;
+  }
+  static Json child(const Json& parent, const Value& node) {
+    Json json;
+    json.document_ = parent.document_;
+    json.node_ = &node;
+    return json;
+  }
+  /// A deep copy of the value, null for an absent one.
+  static void copy(Value& target, const Json& source, Allocator& allocator) {
+    if (source.present())
+      target.CopyFrom(node(source), allocator);
+    else
+      target.SetNull();
+  }
+};
+
+namespace {
+
+using Access = Json::Access;
+
+template <class Fill>
+Json build(Fill fill) {
+  auto tree = std::make_shared<Tree>(kSmallChunk);
+  fill(tree->root, tree->allocator);
+  return Access::own(std::move(tree));
+}
+
+}  // namespace
+
+Result<Json> Json::parse(std::string_view text, Limits limits) {
+  if (text.size() > limits.bytes) {
+    return fail(ErrorCode::kTooLarge, fmt::format("JSON of {} bytes is too large (want at most {})",
+                                                  text.size(), limits.bytes));
+  }
+  // A tree takes about as much room as its text; one chunk then usually does.
+  auto tree = std::make_shared<Tree>(std::max(kSmallChunk, text.size()));
+  LimitedDocument document(&tree->allocator, limits.depth);
+  rapidjson::MemoryStream stream(text.empty() ? "" : text.data(), text.size());
+  rapidjson::Reader reader;
+  rapidjson::ParseResult outcome;
+  const auto generate = [&](rapidjson::Document&) {
+    outcome = reader.Parse<kParseFlags>(stream, document);
+    return !outcome.IsError();
+  };
+  document.Populate(generate);
+  if (outcome.Code() == rapidjson::kParseErrorTermination) {
+    return fail(ErrorCode::kTooLarge, fmt::format("JSON is nested too deeply at byte {} (want at "
+                                                  "most {} levels)",
+                                                  outcome.Offset(), limits.depth));
+  }
+  if (outcome.IsError()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("bad JSON at byte {}: {}", outcome.Offset(),
+                            rapidjson::GetParseError_En(outcome.Code())));
+  }
+  for (std::size_t i = stream.Tell(); i < text.size(); ++i) {
+    if (!is_white(text[i])) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("bad JSON at byte {}: more text after the value", i));
+    }
+  }
+  tree->root.Swap(document);
+  drop_overridden(tree->root, tree->allocator);
+  return Access::own(std::move(tree));
+}
+
+Json Json::null() {
+  return build([](Value&, Allocator&) {});
+}
+Json Json::boolean(bool value) {
+  return build([value](Value& root, Allocator&) { root.SetBool(value); });
+}
+Json Json::number(std::int64_t value) {
+  return build([value](Value& root, Allocator&) { root.SetInt64(value); });
+}
+Json Json::number(double value) {
+  // JSON has no spelling for NaN and infinities.
+  if (!std::isfinite(value)) return null();
+  return build([value](Value& root, Allocator&) { root.SetDouble(value); });
+}
+Json Json::string(std::string_view value) {
+  return build([value](Value& root, Allocator& allocator) { set_string(root, value, allocator); });
+}
+Json Json::array(const std::vector<Json>& elements) {
+  return build([&](Value& root, Allocator& allocator) {
+    root.SetArray().Reserve(static_cast<Size>(elements.size()), allocator);
+    for (const Json& element : elements) {
+      Value copy;
+      Access::copy(copy, element, allocator);
+      root.PushBack(copy, allocator);
+    }
+  });
+}
+Json Json::object(const std::vector<std::pair<std::string, Json>>& members) {
+  return build([&](Value& root, Allocator& allocator) {
+    root.SetObject();
+    for (const auto& [key, member] : members) {
+      if (!member.present()) continue;
+      Value name;
+      set_string(name, key, allocator);
+      Value copy;
+      Access::copy(copy, member, allocator);
+      root.AddMember(name, copy, allocator);
+    }
+    drop_overridden(root, allocator);
+  });
+}
+
+Json::Kind Json::kind() const {
+  if (!present()) return Kind::kAbsent;
+  switch (Access::node(*this).GetType()) {
+    case rapidjson::kNullType:
+      return Kind::kNull;
+    case rapidjson::kFalseType:
+    case rapidjson::kTrueType:
+      return Kind::kBool;
+    case rapidjson::kNumberType:
+      return Kind::kNumber;
+    case rapidjson::kStringType:
+      return Kind::kString;
+    case rapidjson::kArrayType:
+      return Kind::kArray;
+    case rapidjson::kObjectType:
+      return Kind::kObject;
+  }
+  return Kind::kAbsent;
+}
+
+bool Json::missing() const {
+  return !present() || Access::node(*this).IsNull();
+}
+
+Json Json::get(std::string_view key) const {
+  if (!is_object()) return Json();
+  const Value* const found = find(Access::node(*this), key);
+  return found == nullptr ? Json() : Access::child(*this, *found);
+}
+
+std::size_t Json::size() const {
+  if (is_array()) return Access::node(*this).Size();
+  return is_object() ? Access::node(*this).MemberCount() : 0;
+}
+
+Json Json::at(std::size_t index) const {
+  if (!is_array() || index >= size()) return Json();
+  return Access::child(*this, Access::node(*this)[static_cast<Size>(index)]);
+}
+
+std::vector<std::pair<std::string_view, Json>> Json::members() const {
+  std::vector<std::pair<std::string_view, Json>> result;
+  if (!is_object()) return result;
+  const Value& object = Access::node(*this);
+  result.reserve(object.MemberCount());
+  for (Size i = 0; i < object.MemberCount(); ++i) {
+    const Member& member = object.MemberBegin()[i];
+    result.emplace_back(view(member.name), Access::child(*this, member.value));
+  }
+  return result;
+}
+
+Result<std::string_view> Json::as_string() const {
+  if (!is_string()) return wrong_type(*this, "a string");
+  return view(Access::node(*this));
+}
+Result<std::int64_t> Json::as_int() const {
+  if (!present() || !Access::node(*this).IsInt64())
+    return wrong_type(*this, "an integer of 64 bits");
+  return Access::node(*this).GetInt64();
+}
+Result<bool> Json::as_bool() const {
+  if (kind() != Kind::kBool) return wrong_type(*this, "true or false");
+  return Access::node(*this).GetBool();
+}
+
+std::string_view Json::string_or(std::string_view fallback) const {
+  return is_string() ? view(Access::node(*this)) : fallback;
+}
+std::int64_t Json::int_or(std::int64_t fallback) const {
+  return present() && Access::node(*this).IsInt64() ? Access::node(*this).GetInt64() : fallback;
+}
+bool Json::bool_or(bool fallback) const {
+  return kind() == Kind::kBool ? Access::node(*this).GetBool() : fallback;
+}
+
+std::string Json::dump() const {
+  if (!present()) return "null";
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  Access::node(*this).Accept(writer);
+  return std::string(buffer.GetString(), buffer.GetSize());
+}
+
+std::string Json::pretty() const {
+  if (!present()) return "null";
+  rapidjson::StringBuffer buffer;
+  rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
+  writer.SetIndent(' ', 2);
+  Access::node(*this).Accept(writer);
+  return std::string(buffer.GetString(), buffer.GetSize());
+}
+
+Json Json::with(std::string_view key, const Json& value) const {
+  return build([&](Value& root, Allocator& allocator) {
+    if (is_object())
+      root.CopyFrom(Access::node(*this), allocator);
+    else
+      root.SetObject();
+    Value* const existing = find(root, key);
+    if (!value.present()) {
+      Value name;
+      set_string(name, key, allocator);
+      if (existing != nullptr) root.EraseMember(name);
+    } else if (existing != nullptr) {
+      Access::copy(*existing, value, allocator);
+    } else {
+      Value name;
+      set_string(name, key, allocator);
+      Value copy;
+      Access::copy(copy, value, allocator);
+      root.AddMember(name, copy, allocator);
+    }
+  });
+}
+
+bool operator==(const Json& a, const Json& b) {
+  if (!a.present() || !b.present()) return a.present() == b.present();
+  return equal(Access::node(a), Access::node(b));
+}
+
+Json merge_patch(const Json& target, const Json& patch) {
+  if (!patch.present()) return target;
+  return build([&](Value& root, Allocator& allocator) {
+    Access::copy(root, target, allocator);
+    merge_into(root, Access::node(patch), allocator);
+  });
+}
+
+}  // namespace muster::kube
