@@ -4,11 +4,13 @@ Independent of muster's own client on purpose; the tests submit their work with 
 kubernetes Python library.
 """
 
+import base64
 import http.client
 import json
 import pathlib
 import socket
 import ssl
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -58,6 +60,15 @@ def collection_path(obj: dict) -> str:
     return f"{prefix}/namespaces/{obj['metadata'].get('namespace', 'default')}/{plural}"
 
 
+def _as_file(folder: pathlib.Path, section: dict, name: str) -> str:
+    """The file that a kubeconfig names, or one made of the data it holds instead."""
+    if name in section:
+        return section[name]
+    file = folder / name
+    file.write_bytes(base64.b64decode(section[name + "-data"]))
+    return str(file)
+
+
 class Api:
     """Safe for threads: each has its own kept-alive connection."""
 
@@ -66,8 +77,11 @@ class Api:
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         address = urllib.parse.urlsplit(cluster["server"])
         self._host, self._port = address.hostname, address.port
-        self._tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
-        self._tls.load_cert_chain(user["client-certificate"], user["client-key"])
+        with tempfile.TemporaryDirectory() as folder:
+            ca, certificate, key = (_as_file(pathlib.Path(folder), *where) for where in (
+                (cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key")))
+            self._tls = ssl.create_default_context(cafile=ca)
+            self._tls.load_cert_chain(certificate, key)
         self._local = threading.local()
 
     def request(self, method: str, path: str, body=None, content_type="application/json"):

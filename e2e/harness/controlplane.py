@@ -27,7 +27,35 @@ _STAGES = pathlib.Path(__file__).with_name("stages.yaml")
 _START_SECONDS = 120.0  # a cold page cache on a slow disk; warm it is about 4 s
 
 
-class ControlPlane:
+class ApiServer:
+    """What kubectl and the API client need of a cluster, whoever made it."""
+
+    kubeconfig: pathlib.Path
+    api: Api | None = None  # as cluster admin, once there is one
+
+    def kubectl(self, *args, stdin: str | None = None, kubeconfig: pathlib.Path | None = None,
+                check: bool = True) -> subprocess.CompletedProcess:
+        done = subprocess.run(
+            [tools() / "kubectl", "--kubeconfig", kubeconfig or self.kubeconfig, *map(str, args)],
+            input=stdin, text=True, capture_output=True)
+        if check and done.returncode != 0:
+            raise ProcessError(f"kubectl {' '.join(map(str, args))}: {done.stderr.strip()[:2000]}")
+        return done
+
+    def apply(self, objects: list) -> None:
+        """kubectl apply --server-side of all, in the order given."""
+        if objects:
+            self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-",
+                         stdin=yaml.safe_dump_all(objects))
+
+    def install_definitions(self, definitions: list) -> None:
+        """Applies CRDs and waits until each is served."""
+        self.apply(definitions)
+        self.kubectl("wait", "--for=condition=Established", "--timeout=60s",
+                     *(f"crd/{d['metadata']['name']}" for d in definitions))
+
+
+class ControlPlane(ApiServer):
     def __init__(self, directory: pathlib.Path, *, audit: bool = False, node_lifecycle: bool = False):
         self.directory = pathlib.Path(directory).absolute()
         self.processes = Processes(self.directory)
@@ -35,7 +63,6 @@ class ControlPlane:
         self.kubeconfig = self.directory / "kubeconfig"
         self.audit_log = self.directory / "log" / "audit.json" if audit else None
         self._node_lifecycle = node_lifecycle
-        self.api: Api | None = None  # as cluster admin, once started
         self.url = ""
 
     # Life
@@ -90,29 +117,6 @@ class ControlPlane:
         return self.identity(
             f"{namespace}.{name}", f"system:serviceaccount:{namespace}:{name}",
             ("system:serviceaccounts", f"system:serviceaccounts:{namespace}"))
-
-    # Clients
-
-    def kubectl(self, *args, stdin: str | None = None, kubeconfig: pathlib.Path | None = None,
-                check: bool = True) -> subprocess.CompletedProcess:
-        done = subprocess.run(
-            [tools() / "kubectl", "--kubeconfig", kubeconfig or self.kubeconfig, *map(str, args)],
-            input=stdin, text=True, capture_output=True)
-        if check and done.returncode != 0:
-            raise ProcessError(f"kubectl {' '.join(map(str, args))}: {done.stderr.strip()[:2000]}")
-        return done
-
-    def apply(self, objects: list) -> None:
-        """kubectl apply --server-side of all, in the order given."""
-        if objects:
-            self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-",
-                         stdin=yaml.safe_dump_all(objects))
-
-    def install_definitions(self, definitions: list) -> None:
-        """Applies CRDs and waits until each is served."""
-        self.apply(definitions)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s",
-                     *(f"crd/{d['metadata']['name']}" for d in definitions))
 
     # Components
 

@@ -16,7 +16,23 @@ SCHEDULER_CONFIGURATION = MANIFESTS / "scheduler" / "kube-scheduler.yaml"
 _READY_SECONDS = 60.0
 
 
-class Muster:
+class Metrics:
+    """What /metrics says."""
+
+    metrics_address: str
+
+    def metrics(self) -> dict[str, float]:
+        """Every sample of /metrics: 'name{labels}' -> value."""
+        with urllib.request.urlopen(f"http://{self.metrics_address}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        samples = {}
+        for line in text.splitlines():
+            if match := re.fullmatch(r"([^#\s][^ ]*(?:\{.*\})?) ([^ ]+)", line):
+                samples[match[1]] = float(match[2])
+        return samples
+
+
+class Muster(Metrics):
     """One `muster serve` beside a control plane. `install()` once, then start, kill and start again
     at will: addresses and certificates stay the same, as those of a Service do."""
 
@@ -112,15 +128,3 @@ class Muster:
     def client_files(self) -> tuple[pathlib.Path, pathlib.Path]:
         """What kube-scheduler shows to the extender."""
         return self.cert_dir / "client.crt", self.cert_dir / "client.key"
-
-    # Metrics
-
-    def metrics(self) -> dict[str, float]:
-        """Every sample of /metrics: 'name{labels}' -> value."""
-        with urllib.request.urlopen(f"http://{self.metrics_address}/metrics", timeout=5) as answer:
-            text = answer.read().decode()
-        samples = {}
-        for line in text.splitlines():
-            if match := re.fullmatch(r"([^#\s][^ ]*(?:\{.*\})?) ([^ ]+)", line):
-                samples[match[1]] = float(match[2])
-        return samples

@@ -14,6 +14,7 @@ import pytest
 from e2e.harness.cluster import Cluster
 from e2e.harness.controlplane import ControlPlane
 from e2e.harness.muster import Muster
+from e2e.kind.platform import KindMuster, KindPlane
 from e2e.watcher import Watcher
 
 _failed = []
@@ -62,9 +63,10 @@ def bare(scratch, request):
 
 @pytest.fixture(scope="session")
 def shared_cluster(scratch):
-    with ControlPlane(scratch / "cluster") as plane:
+    on_kind = os.environ.get("MUSTER_E2E_PLATFORM") == "kind"
+    with (KindPlane if on_kind else ControlPlane)(scratch / "cluster") as plane:
         plane.start(with_scheduler=False)
-        muster = Muster(plane).install()
+        muster = (KindMuster if on_kind else Muster)(plane).install()
         yield Cluster(plane, muster)
         if plane.processes.alive("muster"):
             assert muster.stop() == 0, f"muster did not end in peace:\n{plane.processes.tail('muster', 40)}"

@@ -1,0 +1,87 @@
+"""./quickstart as users call it: what it prints, its exit codes, and that it leaves nothing running."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from e2e.harness import fleet
+from e2e.harness.api import Api
+from e2e.harness.controlplane import wait_for
+from e2e.harness.process import Processes
+from e2e.harness.tools import ROOT, muster_binary, tools
+
+ENVIRONMENT = {**os.environ, "MUSTER_BINARY": str(muster_binary())}
+
+
+def quickstart(*args, seconds=120):
+    return subprocess.run([ROOT / "quickstart", *map(str, args)], env=ENVIRONMENT, capture_output=True,
+                          text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    yield tmp_path / "state"
+    quickstart("--down", "--dir", tmp_path / "state")
+    assert Processes(tmp_path / "state").living() == []
+
+
+def kubectl(kubeconfig, *args, stdin=None):
+    return subprocess.run([tools() / "kubectl", "--kubeconfig", kubeconfig, *args], input=stdin,
+                          capture_output=True, text=True, check=True).stdout
+
+
+def test_empty_brings_up_a_cluster_without_nodes_queues_or_jobs_and_down_takes_it_away(folder):
+    done = quickstart("--empty", "--dir", folder)
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last == f"KUBECONFIG={folder / 'kubeconfig'}"
+    kubeconfig = last.removeprefix("KUBECONFIG=")
+    for kind in ("nodes", "jobs", "clusterqueues", "localqueues", "resourceflavors"):
+        assert kubectl(kubeconfig, "get", kind, "-A", "-o", "name") == "", kind
+
+    # Whoever comes next brings their own: nodes, queues, a Job that runs for bench/runtime.
+    for obj in (fleet.node("mine"), fleet.flavor("any"), fleet.cluster_queue("all", "any", 8),
+                fleet.local_queue("main", "default", "all"), fleet.job("job", "default", "main", runtime=1)):
+        Api(folder / "kubeconfig").create(obj)
+    wait_for("the Job is done", lambda: json.loads(kubectl(kubeconfig, "get", "job", "job", "-o", "json"))
+             .get("status", {}).get("succeeded") == 1, 60)
+
+    again = quickstart("--empty", "--dir", folder)
+    assert again.returncode == 2
+    assert "already up" in again.stderr and len(again.stderr.splitlines()) == 1
+    assert kubectl(kubeconfig, "get", "nodes", "-o", "name") == "node/mine\n", "the first one goes on"
+
+    down = quickstart("--down", "--dir", folder)
+    assert (down.returncode, down.stdout) == (0, "")
+    assert Processes(folder).living() == []
+    assert quickstart("--down", "--dir", folder).returncode == 0, "there was none: still 0"
+
+
+@pytest.mark.parametrize("words", [
+    ["--nonsense"], ["--config"], ["--config", "no-such-file"], ["--dir"], ["--down", "--keep"], ["extra"]])
+def test_wrong_usage_is_exit_2_with_one_line(words):
+    done = quickstart(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_broken_configuration_is_told_and_nothing_is_left_running(folder, tmp_path):
+    broken = tmp_path / "config.yaml"
+    broken.write_text("apiVersion: muster.dev/v1\nkind: ServerConfig\nnoSuchKey: 1\n")
+    done = quickstart("--empty", "--dir", folder, "--config", broken)
+    assert done.returncode == 1
+    assert "noSuchKey" in done.stderr
+    assert Processes(folder).living() == []
+
+
+def test_the_main_job_is_proved_and_leaves_nothing_running(folder):
+    done = quickstart("--dir", folder, seconds=600)
+    print(done.stdout[-6000:], done.stderr[-3000:])
+    assert done.returncode == 0
+    for claim in (r"ok +[1-9]\d* gangs admitted", r"ok +[1-9]\d* gangs preempted\n +e\.g\. .* by .*Reclam",
+                  r"ok +0 partial gangs", r"time: \d+ s in all"):
+        assert re.search(claim, done.stdout), claim
+    assert Processes(folder).living() == []
