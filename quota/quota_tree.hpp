@@ -87,6 +87,8 @@ class QuotaTree {
   [[nodiscard]] std::size_t fr_count() const { return frs_.size(); }
   [[nodiscard]] std::optional<FrId> find_fr(const FlavorResource& flavor_resource) const;
   [[nodiscard]] const FlavorResource& fr(FrId id) const;
+  /// Dense index of the resource of `id`, in order of name.
+  [[nodiscard]] std::uint32_t resource_index(FrId id) const;
   /// Flavor resources that the tree does not know are dropped: nobody has quota of them.
   [[nodiscard]] FrAmounts to_fr_amounts(const FlavorAmounts& amounts) const;
 
@@ -167,7 +169,7 @@ class QuotaTree {
   /// Charges a queue (or cohort); what exceeds the guaranteed part goes on to the parent. A
   /// negative amount stays at the node. With a log, the old values are appended to it.
   void add_usage(NodeIndex node, const FrAmounts& amounts, UsageLog* log = nullptr);
-  /// Takes back what add_usage charged, in any order.
+  /// Takes back what add_usage charged, in any order. Amounts are not negative.
   void remove_usage(NodeIndex node, const FrAmounts& amounts, UsageLog* log = nullptr);
   /// Undoes the logged changes after the first `mark` entries, last first, and drops them from the
   /// log. `mark` is the size the log had at the moment to go back to.
@@ -199,7 +201,6 @@ class QuotaTree {
     Amount guaranteed;
     Amount potential;
     std::optional<Amount> borrowing_limit;
-    std::optional<Amount> lending_limit;
     bool covered = false;
   };
   class Builder;
@@ -209,13 +210,12 @@ class QuotaTree {
   [[nodiscard]] const QuotaCell& quota(NodeIndex node, FrId fr) const {
     return quota_[cell(node, fr)];
   }
-  [[nodiscard]] Amount room_below_limit(NodeIndex node, FrId fr) const;
-  [[nodiscard]] Amount root_available(NodeIndex root, FrId fr) const;
-  void add_one(NodeIndex node, FrId fr, Amount amount, UsageLog* log);
-  void remove_one(NodeIndex node, FrId fr, Amount amount, UsageLog* log);
-  void change(NodeIndex node, FrId fr, ExactUsage delta, UsageLog* log);
+  [[nodiscard]] Amount borrowable(NodeIndex node, FrId fr, Amount limit) const;
+  [[nodiscard]] Amount available_from_parent(NodeIndex node, FrId fr, Amount of_parent) const;
+  void set_usage(NodeIndex node, FrId fr, ExactUsage value, UsageLog* log);
 
   std::vector<FlavorResource> frs_;
+  std::vector<std::uint32_t> fr_resources_;  ///< resource_index by FrId.
   std::map<FlavorResource, FrId> fr_ids_;
   std::vector<CohortName> cohort_names_;       ///< By index.
   std::vector<ClusterQueueName> queue_names_;  ///< By index - cohort_count().

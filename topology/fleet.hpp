@@ -17,8 +17,8 @@ namespace muster::topology {
 
 inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
 
-/// Dense index of a node. Stable while the node exists or something is charged to it; after that it
-/// may be given to another node.
+/// Dense index of a node. Stable while the node exists or something is charged to it; after
+/// Fleet::remove and the last release it may be given to another node.
 using NodeIndex = Strong<struct FleetNodeTag, std::uint32_t>;
 
 struct NodeFacts {
@@ -102,7 +102,7 @@ class Fleet {
   std::vector<Node> nodes_;
   std::unordered_map<std::string, NodeIndex> index_;  ///< Looked up only, never walked.
   std::vector<NodeIndex> by_name_;
-  std::vector<NodeIndex> absent_;  ///< May be reused once nothing is charged to them.
+  std::vector<NodeIndex> removed_;  ///< May be reused once nothing is charged to them.
   std::uint64_t generation_ = 0;
 };
 
