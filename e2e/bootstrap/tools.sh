@@ -1,44 +1,61 @@
 #!/usr/bin/env bash
 # Builds the local control plane from Go modules, once per set of versions, and prints its folder.
 #
-#   tools.sh                    builds what is missing; MUSTER_TOOLS_FOR_TESTS=1 adds what tests need
-#   tools.sh --print-folder     prints the folder, builds nothing
+#   tools.sh                  builds what is missing
+#   tools.sh --print-folder   prints the folder, builds nothing
+#
+# In the environment: MUSTER_TOOLS_FOR_TESTS=1 adds what only tests need; MUSTER_KUBERNETES=1.34 is the
+# oldest Kubernetes that muster serves, instead of the newest.
 #
 # The folder's name ends in a hash of the modules' go.mod and go.sum, so that new versions get a new
 # folder and old ones stay usable. Each program appears by rename, complete or not at all.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=e2e/bootstrap/lib.sh
-. "$here/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-module=$muster_root/e2e/controlplane
-version=$(sed -n 's/^require k8s.io\/kubernetes \(v[0-9.]*\).*/\1/p; s/^\tk8s.io\/kubernetes \(v[0-9.]*\).*/\1/p' \
-  "$module/go.mod" | head -n 1)
-key=$(cat "$module/go.mod" "$module/go.sum" "$module/kwok/go.mod" "$module/kwok/go.sum" | sha256sum | cut -c 1-12)
-folder=$muster_cache/tools-$version-$key
+newest=$muster_root/e2e/controlplane
+module=$newest
+if [ -n "${MUSTER_KUBERNETES:-}" ]; then
+  module=$newest/v$MUSTER_KUBERNETES
+  [ -f "$module/go.mod" ] || { say "tools.sh: there is no Kubernetes $MUSTER_KUBERNETES here"; exit 2; }
+fi
+client=$muster_root/e2e/scheduler_client
+
+hash_of() { cat "$@" | sha256sum | cut -c 1-12; }
+
+# folder_of MODULE: where that module's programs are.
+folder_of() {
+  echo "$muster_cache/tools-$(version_of "$1")-$(hash_of "$1/go.mod" "$1/go.sum" "$newest/kwok/go.mod" "$newest/kwok/go.sum")"
+}
+version_of() { grep -oE 'k8s\.io/kubernetes v[0-9.]+' "$1/go.mod" | head -n 1 | cut -d ' ' -f 2; }
+
+version=$(version_of "$module")
+folder=$(folder_of "$module")
 [ "${1:-}" = --print-folder ] && { echo "$folder"; exit 0; }
 
 minor=${version#v1.}
 minor=${minor%%.*}
-package=k8s.io/component-base/version
-stamp="-s -w -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor"
+stamp=k8s.io/component-base/version
+stamp="-s -w -X $stamp.gitVersion=$version -X $stamp.gitMajor=1 -X $stamp.gitMinor=$minor"
 
-# name, folder of its module, kind (build or test), package, linker flags; the most needed first
+# name, folder of its module, kind (build or test), package, linker flags
 programs=(
-  "kubectl|$module|build|k8s.io/kubernetes/cmd/kubectl|$stamp"
-  "etcd|$module|build|go.etcd.io/etcd/server/v3|-s -w"
   "kube-apiserver|$module|build|k8s.io/kubernetes/cmd/kube-apiserver|$stamp"
   "kube-controller-manager|$module|build|k8s.io/kubernetes/cmd/kube-controller-manager|$stamp"
   "kube-scheduler|$module|build|k8s.io/kubernetes/cmd/kube-scheduler|$stamp"
-  "kwok|$module/kwok|build|sigs.k8s.io/kwok/cmd/kwok|"
 )
-# only the tests need these; the scheduler's client carries the hash of its own source
-client=$muster_root/e2e/scheduler_client
-client_key=$(cat "$client/go.mod" "$client/go.sum" "$client/extender_test.go" | sha256sum | cut -c 1-12)
-[ "${MUSTER_TOOLS_FOR_TESTS:-}" = 1 ] && programs+=(
-  "kubeadm|$module|build|k8s.io/kubernetes/cmd/kubeadm|$stamp"
-  "scheduler-client-$client_key.test|$client|test|.|-s -w"
-)
+if [ "$module" = "$newest" ]; then
+  programs+=(
+    "kubectl|$module|build|k8s.io/kubernetes/cmd/kubectl|$stamp"
+    "etcd|$module|build|go.etcd.io/etcd/server/v3|-s -w"
+    "kwok|$module/kwok|build|sigs.k8s.io/kwok/cmd/kwok|"
+  )
+  # The scheduler's client carries the hash of its own source: it changes more often than the rest.
+  [ "${MUSTER_TOOLS_FOR_TESTS:-}" = 1 ] && programs+=(
+    "kubeadm|$module|build|k8s.io/kubernetes/cmd/kubeadm|$stamp"
+    "scheduler-client-$(hash_of "$client"/go.mod "$client"/go.sum "$client"/extender_test.go).test|$client|test|.|-s -w"
+  )
+fi
 
 build() { # module kind package flags output
   cd "$1"
@@ -55,12 +72,17 @@ for program in "${programs[@]}"; do
   [ -x "$folder/${program%%|*}" ] || missing+=("$program")
 done
 if [ "${#missing[@]}" -gt 0 ]; then
-  say "Control plane $version: ${#missing[@]} of ${#programs[@]} programs to build (cold, about 10 minutes on two cores)"
+  say "Kubernetes $version: ${#missing[@]} of ${#programs[@]} programs to build (cold about 10 minutes on two cores)"
   number=0
   for program in "${missing[@]}"; do
     IFS='|' read -r name where kind what flags <<<"$program"
     number=$((number + 1))
     run_with_progress "[$number/${#missing[@]}] $name" build "$where" "$kind" "$what" "$flags" "$folder/$name"
+  done
+fi
+if [ "$module" != "$newest" ]; then # what does not depend on the version comes from the newest
+  for name in kubectl etcd kwok kubeadm; do
+    ln -sf "$(folder_of "$newest")/$name" "$folder/$name"
   done
 fi
 echo "$folder"
