@@ -70,6 +70,8 @@ def test_a_library_outside_its_folder_is_a_breach(tmp_path, name, header, expect
     ("extender/filter.cpp", "std::this_thread::sleep_for(1s);", 1),
     ("controller/x.cpp", "#include <thread>", 1), ("topology/x.cpp", "#include <random>", 1),
     ("engine/x.cpp", "#include <sys/socket.h>", 1), ("engine/x.cpp", "#include <chrono>", 0),
+    ("extender/ledger.hpp", "#include <mutex>", 0), ("extender/room.hpp", "#include <mutex>", 1),
+    ("extender/ledger.hpp", "#include <thread>", 1),
     ("engine/x.cpp", "int y;  // never system_clock::now() here", 0),
     ("server/loop.cpp", "auto t = std::chrono::steady_clock::now();", 0),
 ])
