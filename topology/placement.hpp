@@ -62,6 +62,7 @@ struct Unplaceable {
   std::map<Exclusion, std::int64_t> excluded;
   /// Eligible nodes on which not even one more pod fits, by the first resource that is short.
   std::map<ResourceId, std::int64_t> short_of;
+  bool operator==(const Unplaceable&) const = default;
 };
 
 /// Flat (no levels): best fit. One node if one can take all, the one with the smallest sufficient
