@@ -1,0 +1,79 @@
+#include "webhook/scope.hpp"
+
+#include "webhook/labels.hpp"
+
+namespace muster::webhook {
+namespace {
+
+using engine::Snapshot;
+
+Queueing queueing_of(const kube::ObjectMeta& meta, const Namespace& ns, const Snapshot& snapshot,
+                     const WebhookOptions& options) {
+  const std::string label = label_of(meta, kQueueNameLabel);
+  if (!label.empty()) return {.managed = true, .queue = label, .defaulted = false};
+  if (has_local_queue(ns, kDefaultLocalQueue, snapshot)) {
+    return {.managed = true, .queue = kDefaultLocalQueue, .defaulted = true};
+  }
+  return {.managed = options.manage_jobs_without_queue_name, .queue = {}, .defaulted = false};
+}
+
+}  // namespace
+
+std::string label_of(const kube::ObjectMeta& meta, const std::string& key) {
+  const std::string* const value = meta.find_label(key);
+  return value == nullptr ? std::string() : *value;
+}
+
+bool is_in_scope(const Namespace& ns, const Snapshot& snapshot, const WebhookOptions& options) {
+  if (snapshot.queues) {
+    const auto found = snapshot.queues->namespaces.find(ns);
+    if (found != snapshot.queues->namespaces.end()) {
+      LabelMap labels = found->second;
+      labels.emplace(kNamespaceNameLabel, ns.value());
+      return matches(options.managed_namespaces, labels);
+    }
+  }
+  return matches(options.managed_namespaces, LabelMap{{kNamespaceNameLabel, ns.value()}});
+}
+
+bool has_local_queue(const Namespace& ns, const std::string& name, const Snapshot& snapshot) {
+  return snapshot.queues && snapshot.queues->local_queues.contains(LocalQueueKey{ns, name});
+}
+
+std::shared_ptr<const engine::WorkloadView> find_owner_workload(const kube::ObjectMeta& meta,
+                                                                const Snapshot& snapshot) {
+  const kube::OwnerReference* const owner = meta.controller_owner();
+  // What a queued pod starts (a Spark driver its executors) is work of its own.
+  if (owner == nullptr || owner->kind == "Pod") return nullptr;
+  return snapshot.find_workload(owner->uid);
+}
+
+bool has_managed_ancestor(const kube::ObjectMeta& job, const Snapshot& snapshot) {
+  // Jobs do not control Jobs: who claims that wants to start without quota.
+  const kube::OwnerReference* const owner = job.controller_owner();
+  return owner != nullptr && owner->kind != "Job" && find_owner_workload(job, snapshot) != nullptr;
+}
+
+Queueing queueing_of_job(const kube::ObjectMeta& meta, const Namespace& ns,
+                         const Snapshot& snapshot, const WebhookOptions& options) {
+  if (!is_in_scope(ns, snapshot, options)) return {};
+  if (has_managed_ancestor(meta, snapshot)) return {};
+  return queueing_of(meta, ns, snapshot, options);
+}
+
+Queueing queueing_of_pod(const kube::ObjectMeta& meta, const Namespace& ns,
+                         const Snapshot& snapshot, const WebhookOptions& options) {
+  if (!is_in_scope(ns, snapshot, options)) return {};
+  kube::Pod pod;
+  pod.meta = meta;
+  if (pod.is_daemon() || pod.is_mirror()) return {};
+  if (find_owner_workload(meta, snapshot)) return {};
+  const bool has_controller = meta.controller_owner() != nullptr;
+  // Pods of a started Job carry the pod set's label even where the snapshot does not know their
+  // workload any more; they never queue on their own.
+  if (has_controller && meta.find_label(kPodSetLabel) != nullptr) return {};
+  if (has_controller && label_of(meta, kQueueNameLabel).empty()) return {};
+  return queueing_of(meta, ns, snapshot, options);
+}
+
+}  // namespace muster::webhook

@@ -1,0 +1,269 @@
+// Job: settings that cannot work, and ways round the quota.
+// Rules: queueing semantics (i), jobs; design 2.
+
+#include "webhook/fit.hpp"
+#include "webhook/labels.hpp"
+#include "webhook/scope.hpp"
+#include "webhook/syntax.hpp"
+#include "webhook/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+namespace muster::webhook {
+namespace {
+
+using engine::Snapshot;
+using engine::WorkloadPhase;
+using engine::WorkloadView;
+using kube::Json;
+
+constexpr const char* kRequiredTopology = "kueue.x-k8s.io/podset-required-topology";
+constexpr const char* kPreferredTopology = "kueue.x-k8s.io/podset-preferred-topology";
+constexpr const char* kUnconstrainedTopology = "kueue.x-k8s.io/podset-unconstrained-topology";
+constexpr const char* kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
+constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
+constexpr const char* kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";
+
+/// The two versions of one Job, and what the snapshot knows of it.
+struct JobChange {
+  const Json& now;
+  const Json& before;  ///< Missing on CREATE.
+  std::shared_ptr<const WorkloadView> workload;
+
+  [[nodiscard]] bool is_update() const { return before.is_object(); }
+};
+
+bool is_suspended(const Json& job) {
+  return job.get("spec", "suspend").bool_or(false);
+}
+
+/// min(parallelism, completions), as the Job controller counts.
+std::int64_t pod_count(const Json& job) {
+  const std::int64_t parallelism = job.get("spec", "parallelism").int_or(1);
+  return std::min(parallelism, job.get("spec", "completions").int_or(parallelism));
+}
+
+std::optional<std::int64_t> to_positive(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value <= 0) return std::nullopt;
+  return value;
+}
+
+std::string label(const Json& job, const char* key) {
+  return std::string(job.get("metadata", "labels", key).string_or(""));
+}
+
+std::string at_label(const char* key) {
+  return fmt::format("metadata.labels[{}]", key);
+}
+
+void check_labels_of_job(const Json& job, FieldErrors& errors) {
+  const Json queue = job.get("metadata", "labels", kQueueNameLabel);
+  if (queue.present() && !queue.string_or("").empty() && !is_dns_subdomain(queue.string_or(""))) {
+    errors.push_back({at_label(kQueueNameLabel), FieldErrorCode::kInvalid,
+                      fmt::format("\"{}\" is no name of a LocalQueue", queue.string_or(""))});
+  }
+  const Json seconds = job.get("metadata", "labels", kMaxExecTimeLabel);
+  if (seconds.present() && !to_positive(seconds.string_or(""))) {
+    errors.push_back({at_label(kMaxExecTimeLabel), FieldErrorCode::kInvalid,
+                      fmt::format("\"{}\" (want whole seconds above 0)", seconds.string_or(""))});
+  }
+  const Json least = job.get("metadata", "annotations", kMinParallelism);
+  if (least.present()) {
+    const auto value = to_positive(least.string_or(""));
+    const std::int64_t parallelism = job.get("spec", "parallelism").int_or(1);
+    if (!value || *value >= parallelism) {
+      errors.push_back({fmt::format("metadata.annotations[{}]", kMinParallelism),
+                        FieldErrorCode::kInvalid,
+                        fmt::format("\"{}\" (want 1 to parallelism - 1)", least.string_or(""))});
+    }
+  }
+  check_muster_metadata(job.get("metadata"), "metadata", errors);
+}
+
+void check_topology_request(const Json& job, FieldErrors& errors) {
+  const std::string base = "spec.template.metadata.annotations";
+  const Json annotations = job.get("spec", "template", "metadata").get("annotations");
+  const auto path = [&](const char* key) { return fmt::format("{}[{}]", base, key); };
+  std::int64_t modes = 0;
+  for (const char* key : {kRequiredTopology, kPreferredTopology, kUnconstrainedTopology}) {
+    if (annotations.get(key).present()) ++modes;
+  }
+  if (modes > 1) {
+    errors.push_back({base, FieldErrorCode::kInvalid,
+                      "want at most one of required, preferred and unconstrained topology"});
+  }
+  for (const char* key : {kRequiredTopology, kPreferredTopology, kSliceTopology}) {
+    const Json level = annotations.get(key);
+    if (level.present()) check_label_key(level.string_or(""), path(key), errors);
+  }
+  const Json slice = annotations.get(kSliceTopology);
+  const Json size = annotations.get(kSliceSize);
+  if (slice.present() != size.present()) {
+    errors.push_back({path(slice.present() ? kSliceSize : kSliceTopology),
+                      FieldErrorCode::kRequired, "slices need a topology level and a size"});
+  } else if (size.present()) {
+    const auto value = to_positive(size.string_or(""));
+    if (!value || *value > pod_count(job)) {
+      errors.push_back({path(kSliceSize), FieldErrorCode::kInvalid,
+                        fmt::format("\"{}\" (want 1 to {}, the number of pods)", size.string_or(""),
+                                    pod_count(job))});
+    }
+  }
+}
+
+/// What would take a managed Job's pods past kube-scheduler, or past us.
+void check_template(const Json& job, const WebhookOptions& options, FieldErrors& errors) {
+  const Json spec = job.get("spec", "template", "spec");
+  const std::string_view node = spec.get("nodeName").string_or("");
+  if (!node.empty()) {
+    errors.push_back({"spec.template.spec.nodeName", FieldErrorCode::kForbidden,
+                      fmt::format("\"{}\": a queued Job gets its nodes when it is admitted; leave "
+                                  "nodeName out (to choose among nodes use nodeSelector)",
+                                  node)});
+  }
+  const std::string scheduler(spec.get("schedulerName").string_or(""));
+  if (!scheduler.empty() && !options.scheduler_names.contains(scheduler) &&
+      scheduler != options.second_scheduler) {
+    errors.push_back(
+        {"spec.template.spec.schedulerName", FieldErrorCode::kForbidden,
+         fmt::format("\"{}\" does not follow muster's plans; leave schedulerName out", scheduler)});
+  }
+  if (job.get("spec", "template", "metadata").get("labels", kManagedLabel).present()) {
+    errors.push_back({fmt::format("spec.template.metadata.labels[{}]", kManagedLabel),
+                      FieldErrorCode::kForbidden,
+                      "marks pods that queue for themselves; the pods of a queued Job do not"});
+  }
+}
+
+void check_suspend(const JobChange& change, FieldErrors& errors) {
+  if (is_suspended(change.now)) return;
+  if (change.is_update() && !is_suspended(change.before)) return;
+  if (change.workload && change.workload->phase == WorkloadPhase::kAdmitted) return;
+  errors.push_back({"spec.suspend", FieldErrorCode::kForbidden,
+                    "the Job waits in its queue; muster resumes it when it is admitted"});
+}
+
+void check_parallelism(const JobChange& change, FieldErrors& errors) {
+  if (!change.is_update() || is_suspended(change.now) || is_suspended(change.before)) return;
+  std::int64_t admitted = pod_count(change.before);
+  if (change.workload && change.workload->phase == WorkloadPhase::kAdmitted) {
+    const auto& pod_sets = change.workload->pod_sets;
+    admitted =
+        std::accumulate(pod_sets.begin(), pod_sets.end(), std::int64_t{0},
+                        [](std::int64_t sum, const auto& pod_set) { return sum + pod_set.count; });
+  }
+  // Lowering is free, and a Job that is above already may not go higher.
+  if (pod_count(change.now) <= std::max(admitted, std::int64_t{0}) ||
+      pod_count(change.now) <= pod_count(change.before)) {
+    return;
+  }
+  errors.push_back({"spec.parallelism", FieldErrorCode::kForbidden,
+                    fmt::format("{} pods, but {} were admitted; suspend the Job first, it then "
+                                "queues for the new number",
+                                pod_count(change.now), admitted)});
+}
+
+void check_queue_change(const JobChange& change, const Namespace& ns, const Snapshot& snapshot,
+                        FieldErrors& errors) {
+  const std::string before = label(change.before, kQueueNameLabel);
+  const std::string now = label(change.now, kQueueNameLabel);
+  if (before == now) return;
+  if (!is_suspended(change.now)) {
+    errors.push_back({at_label(kQueueNameLabel), FieldErrorCode::kForbidden,
+                      "cannot change while the Job runs; suspend it first"});
+  } else if (now.empty() && has_local_queue(ns, kDefaultLocalQueue, snapshot)) {
+    errors.push_back(
+        {at_label(kQueueNameLabel), FieldErrorCode::kForbidden,
+         "cannot be removed: everything in this namespace is queued, by its LocalQueue "
+         "default; name another queue instead"});
+  }
+}
+
+void check_other_labels(const JobChange& change, FieldErrors& errors) {
+  const std::string class_before = label(change.before, kPriorityClassLabel);
+  const std::string class_now = label(change.now, kPriorityClassLabel);
+  if (!class_before.empty() && class_now.empty()) {
+    errors.push_back({at_label(kPriorityClassLabel), FieldErrorCode::kForbidden,
+                      "cannot be removed; name another WorkloadPriorityClass instead"});
+  } else if (class_before.empty() && !class_now.empty() && !is_suspended(change.now)) {
+    errors.push_back({at_label(kPriorityClassLabel), FieldErrorCode::kForbidden,
+                      "cannot be added while the Job runs; suspend it first"});
+  }
+  const bool stays_suspended = is_suspended(change.before) && is_suspended(change.now);
+  if (!stays_suspended &&
+      label(change.before, kMaxExecTimeLabel) != label(change.now, kMaxExecTimeLabel)) {
+    errors.push_back({at_label(kMaxExecTimeLabel), FieldErrorCode::kForbidden,
+                      "cannot change while the Job runs; suspend it first"});
+  }
+}
+
+void add_warnings(const Json& job, const Namespace& ns, const Queueing& queueing,
+                  const Snapshot& snapshot, std::vector<std::string>& warnings) {
+  const auto decoded = kube::decode_job(job);
+  if (!decoded) return;
+  const std::int64_t least =
+      to_positive(job.get("metadata", "annotations", kMinParallelism).string_or(""))
+          .value_or(pod_count(job));
+  const auto about_queue =
+      warn_about_queue(ns, queueing.queue, decoded->pod_template.spec, least, snapshot);
+  warnings.insert(warnings.end(), about_queue.begin(), about_queue.end());
+  if (job.get("spec", "template", "spec").get("resourceClaims").size() > 0) {
+    warnings.emplace_back("spec.template.spec.resourceClaims are not counted against any quota");
+  }
+}
+
+}  // namespace
+
+FieldErrors check_job(const Json& object, const WebhookOptions& options) {
+  FieldErrors errors;
+  if (!object.is_object()) return errors;
+  check_labels_of_job(object, errors);
+  check_topology_request(object, errors);
+  check_template(object, options, errors);
+  return errors;
+}
+
+void judge_job(const AdmissionRequest& request, const Snapshot& snapshot,
+               const WebhookOptions& options, Validation& result) {
+  const Json& job = request.object;
+  const auto meta = kube::decode_meta(job);
+  if (!meta) {
+    result.errors.push_back({"metadata", FieldErrorCode::kInvalid, meta.error().message});
+    return;
+  }
+  if (!is_in_scope(request.ns, snapshot, options)) return;
+  const JobChange change{job, request.old_object,
+                         meta->uid.empty() ? nullptr : snapshot.find_workload(meta->uid)};
+  Queueing queueing = queueing_of_job(*meta, request.ns, snapshot, options);
+  if (change.is_update() && queueing.defaulted) {
+    // Only a new Job is put into `default`; one that was there before goes on without a queue.
+    queueing.managed = options.manage_jobs_without_queue_name;
+  }
+  const bool was_queued = change.workload || (!has_managed_ancestor(*meta, snapshot) &&
+                                              !label(change.before, kQueueNameLabel).empty());
+  if (!queueing.managed && !was_queued) return;
+  if (!job.get("spec", "template", "spec").get("schedulingGroup").missing()) return;
+
+  // A Job that only now comes to a queue is judged like a new one.
+  add_news(check_job(job, options), was_queued ? check_job(change.before, options) : FieldErrors{},
+           result.errors);
+  check_suspend(change, result.errors);
+  if (change.is_update()) {
+    check_parallelism(change, result.errors);
+    check_queue_change(change, request.ns, snapshot, result.errors);
+    check_other_labels(change, result.errors);
+  }
+  if (!change.is_update() || !(job.get("spec") == change.before.get("spec"))) {
+    add_warnings(job, request.ns, queueing, snapshot, result.warnings);
+  }
+}
+
+}  // namespace muster::webhook
