@@ -193,25 +193,6 @@ void merge_into(Value& target, const Value& patch, Allocator& allocator) {
   }
 }
 
-std::string describe(const Json& json) {
-  switch (json.kind()) {
-    case Json::Kind::kAbsent:
-      return "nothing";
-    case Json::Kind::kNull:
-      return "null";
-    case Json::Kind::kBool:
-    case Json::Kind::kNumber:
-      return json.dump();
-    case Json::Kind::kString:
-      return fmt::format("string \"{}\"", json.string_or("").substr(0, 64));
-    case Json::Kind::kArray:
-      return "an array";
-    case Json::Kind::kObject:
-      return "an object";
-  }
-  return "nothing";
-}
-
 tl::unexpected<Error> wrong_type(const Json& json, std::string_view wanted) {
   return fail(ErrorCode::kInvalidArgument, fmt::format("got {}, want {}", describe(json), wanted));
 }
@@ -453,6 +434,25 @@ Json Json::with(std::string_view key, const Json& value) const {
 bool operator==(const Json& a, const Json& b) {
   if (!a.present() || !b.present()) return a.present() == b.present();
   return equal(Access::node(a), Access::node(b));
+}
+
+std::string describe(const Json& value) {
+  switch (value.kind()) {
+    case Json::Kind::kAbsent:
+      return "nothing";
+    case Json::Kind::kNull:
+      return "null";
+    case Json::Kind::kBool:
+    case Json::Kind::kNumber:
+      return value.dump();
+    case Json::Kind::kString:
+      return fmt::format("string \"{}\"", value.string_or("").substr(0, 64));
+    case Json::Kind::kArray:
+      return "an array";
+    case Json::Kind::kObject:
+      return "an object";
+  }
+  return "nothing";
 }
 
 Json merge_patch(const Json& target, const Json& patch) {

@@ -91,6 +91,9 @@ class Json {
   const void* node_ = nullptr;
 };
 
+/// What a value is, for messages: `string "a"`, `3`, `an array`, `nothing`.
+[[nodiscard]] std::string describe(const Json& value);
+
 /// RFC 7386: `patch` applied to `target`.
 [[nodiscard]] Json merge_patch(const Json& target, const Json& patch);
 

@@ -95,7 +95,8 @@ struct Pod {
   std::vector<Condition> conditions;
 
   [[nodiscard]] bool terminal() const { return phase == "Succeeded" || phase == "Failed"; }
-  /// Completion index, replica index or pod-group index, from labels then annotations.
+  /// The pod's index in its gang: of a Job, pod group, replica, leader-worker group or stateful
+  /// set, from labels then annotations. Nothing when there is none, or none that is a number.
   [[nodiscard]] std::optional<std::int64_t> rank() const;
   [[nodiscard]] bool is_mirror() const;  ///< Static pod (kubernetes.io/config.mirror).
   [[nodiscard]] bool is_daemon() const;  ///< Controlled by a DaemonSet.
@@ -298,7 +299,8 @@ struct Workload {
 /// status.admission in v1beta2, topology assignments compressed.
 [[nodiscard]] Json encode_admission(const WorkloadAdmission& admission);
 [[nodiscard]] Json encode_condition(const Condition& condition);
-/// `{levels, slices}` of v1beta2: runs of domains share prefixes and suffixes of their values.
+/// `{levels, slices}` of v1beta2, one slice: per level one value for all domains, or a root each
+/// with the common prefix and suffix cut off. No slice when there are no domains.
 [[nodiscard]] Json encode_topology_assignment(const TopologyAssignment& assignment);
 
 }  // namespace muster::kube
