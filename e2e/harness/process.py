@@ -136,11 +136,14 @@ class Processes:
         self.stop(name)
 
     def stop_all(self) -> int:
-        """Stops everything that has a pid file, last started first; returns how many were alive."""
+        """Stops everything that has a pid file, last started first, but the caller; returns how many
+        were alive."""
         stopped = 0
         for pid_file in sorted(self._files(), reverse=True):
-            name = pid_file.name[4:]
-            stopped += _recorded(pid_file) is not None
+            name, pid = pid_file.name[4:], _recorded(pid_file)
+            if pid == os.getpid():
+                continue
+            stopped += pid is not None
             self.stop(name)
         return stopped
 

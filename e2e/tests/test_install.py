@@ -1,6 +1,7 @@
 """What users apply and write, checked without a container engine."""
 
 import json
+import os
 import re
 import subprocess
 
@@ -40,18 +41,25 @@ def test_kubeadm_takes_the_configuration():
 
 
 def test_the_kubeadm_patch_changes_the_static_pod_that_kubeadm_writes(tmp_path):
-    """kubeadm writes manifests for real; only the folder is ours."""
     patches = MANIFESTS / "scheduler" / "kubeadm-patches"
     config = tmp_path / "config.yaml"
-    config.write_text("apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"
-                      "kubernetesVersion: v1.37.2\n---\napiVersion: kubeadm.k8s.io/v1beta4\n"
-                      f"kind: InitConfiguration\nlocalAPIEndpoint: {{advertiseAddress: 127.0.0.1}}\n"
-                      f"patches: {{directory: {patches}}}\n")
+    config.write_text(yaml.safe_dump_all([
+        {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration", "kubernetesVersion": "v1.37.2"},
+        {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
+         "localAPIEndpoint": {"advertiseAddress": "192.0.2.1"},  # any: nothing is started
+         "patches": {"directory": str(patches)}}]))
     done = subprocess.run([tools() / "kubeadm", "init", "phase", "control-plane", "scheduler", "--dry-run",
-                           "--config", config], capture_output=True, text=True)
+                           "--config", config], env={**os.environ, "KUBEADM_INIT_DRYRUN_DIR": str(tmp_path)},
+                          capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    written = re.search(r"--config=(\S+)", done.stdout)
-    assert written and written[1] == "/etc/kubernetes/muster/kube-scheduler.yaml", done.stdout[:3000]
+    [written] = tmp_path.rglob("kube-scheduler.yaml")
+    pod = yaml.safe_load(written.read_text())
+    [container] = pod["spec"]["containers"]
+    assert "--config=/etc/kubernetes/muster/kube-scheduler.yaml" in container["command"]
+    mounted = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
+    assert mounted["muster"] == "/etc/kubernetes/muster"
+    assert {v["name"]: v["hostPath"]["path"] for v in pod["spec"]["volumes"]}["muster"] == "/etc/kubernetes/muster"
+    assert "kubeconfig" in mounted, "what kubeadm mounts itself stays"
 
 
 def test_the_kind_configuration_names_files_that_exist():
