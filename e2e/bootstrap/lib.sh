@@ -23,12 +23,13 @@ run_with_progress() {
   local text=$1 log=${KEEP_LOG:-} began=$SECONDS next=15 status=0 pid
   shift
   [ -n "$log" ] || log=$(mktemp)
-  # A process group of its own: whoever interrupts us takes the compilers along.
+  # A process group of its own: whoever interrupts us takes the compilers along, and lets the tests
+  # stop what they started.
   set -m
   "$@" </dev/null >"$log" 2>&1 &
   pid=$!
   set +m
-  trap 'kill -TERM -- -'"$pid"' 2>/dev/null; say; exit 130' INT TERM HUP
+  trap 'kill -INT -- -'"$pid"' 2>/dev/null; wait '"$pid"'; say; exit 130' INT TERM HUP
   while kill -0 "$pid" 2>/dev/null; do
     sleep 0.2
     if [ -t 2 ]; then

@@ -7,6 +7,7 @@ each, muster has to be alive: a sanitizer report ends it, and with it the test t
 import os
 import pathlib
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -24,7 +25,12 @@ def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="also the tests marked `full`")
 
 
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def pytest_configure(config):
+    signal.signal(signal.SIGTERM, _interrupt)  # fixtures stop what they started
     config.addinivalue_line("markers", "full: takes minutes; runs with --full only")
     config.addinivalue_line("markers", "partial_gangs_expected: the watcher's verdict is not asserted")
 
