@@ -20,12 +20,12 @@ class io_context;
 namespace muster::server {
 
 struct HttpRequest {
-  std::string method;  ///< As sent: `POST`.
-  std::string path;    ///< The target up to `?`, not decoded.
-  std::string query;   ///< What follows `?`; empty without one.
-  std::string body;
+  std::string method;   ///< As sent: `POST`.
+  std::string path{};   ///< The target up to `?`, not decoded.
+  std::string query{};  ///< What follows `?`; empty without one.
+  std::string body{};
   /// Common name of the client's verified certificate; absent when it showed none.
-  std::optional<std::string> client_common_name;
+  std::optional<std::string> client_common_name{};
   /// When the request was complete; the same in every call for one request.
   std::chrono::steady_clock::time_point received;
 };
@@ -33,13 +33,13 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
-  std::string body;
+  std::string body{};
   /// Close the connection after this answer (`Connection: close`).
   bool close = false;
   /// Not an answer yet: call the handler again with the same request after this time. Lets a call
   /// wait for caches to fill without holding the thread; the handler ends it by
   /// HttpRequest::received.
-  std::optional<Duration> ask_again_after;
+  std::optional<Duration> ask_again_after{};
 };
 
 /// Called on a network thread, so it must be quick; with several threads, concurrently. An
@@ -47,10 +47,10 @@ struct HttpResponse {
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 struct HttpServerConfig {
-  std::string name;                             ///< For log lines: `extender`.
+  std::string name{};                           ///< For log lines: `extender`.
   std::string address = "127.0.0.1";            ///< IP address to bind; `0.0.0.0` or `::` for all.
   std::uint16_t port = 0;                       ///< 0: any free port, see HttpServer::port().
-  std::shared_ptr<certs::TlsSlot> tls;          ///< Null: plain HTTP.
+  std::shared_ptr<certs::TlsSlot> tls{};        ///< Null: plain HTTP.
   std::size_t max_body_bytes = 16U << 20U;      ///< Above: 413.
   std::uint32_t max_header_bytes = 32U << 10U;  ///< Above: 431.
   std::size_t max_connections = 1024;  ///< Above: accepted and closed at once, counted as rejected.

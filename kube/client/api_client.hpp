@@ -117,6 +117,7 @@ class ApiClient {
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
+  /// A call whose turn comes only after its time is up fails then, not before.
   void request(HttpCall call, ReplyCallback callback);
 
   [[nodiscard]] std::unique_ptr<WatchHandle> watch(WatchCall call, WatchHandlers handlers);
@@ -132,8 +133,9 @@ class ApiClient {
   [[nodiscard]] ApiClientStats stats() const;
   [[nodiscard]] const std::string& default_namespace() const;
 
+  struct Impl;  ///< Shared with the running watches; defined inside this folder.
+
  private:
-  struct Impl;
   explicit ApiClient(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };

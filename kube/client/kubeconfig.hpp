@@ -35,7 +35,7 @@ struct ExecPlugin {
   std::vector<std::string> arguments{};
   std::vector<std::pair<std::string, std::string>> environment;  ///< Added to our own.
   std::string install_hint;
-  bool provide_cluster_info = false;
+  std::string cluster_info;  ///< JSON for `spec.cluster`; empty unless provideClusterInfo.
   bool operator==(const ExecPlugin&) const = default;
 };
 using TokenSource = std::variant<NoToken, StaticToken, TokenFile, ExecPlugin>;

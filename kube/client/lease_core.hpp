@@ -42,6 +42,7 @@ struct LeaseAction {
     kCreate,  ///< POST `record`, then on_written().
     kUpdate,  ///< Write `record` on condition of its resource_version, then on_written().
     kWait,    ///< Call on_wait_over() after `wait`.
+    kNone,    ///< Go on with the request that is out.
     kDone,    ///< Released; nothing more to do.
   };
   Type type = Type::kRead;
@@ -58,7 +59,7 @@ class LeaseCore {
   [[nodiscard]] LeaseAction on_read(Result<std::optional<LeaseRecord>> read, Instant now);
   [[nodiscard]] LeaseAction on_written(Result<LeaseRecord> written, Instant now);
   [[nodiscard]] LeaseAction on_wait_over(Instant now);
-  /// Stops leading. The next action gives the lease up where we hold it; then kDone.
+  /// Stops leading at once and gives the lease up where we hold it; the last action is kDone.
   [[nodiscard]] LeaseAction release(Instant now);
 
   /// Leading at `now`: the last renewal that the server confirmed was sent less than the renew
@@ -69,16 +70,21 @@ class LeaseCore {
   [[nodiscard]] const std::string& holder() const { return observed_.holder; }
 
  private:
+  [[nodiscard]] LeaseAction read();
   [[nodiscard]] LeaseAction wait(bool jitter);
-  [[nodiscard]] LeaseAction write(Instant now);
+  [[nodiscard]] LeaseAction acquire_or_renew(Instant now);
+  [[nodiscard]] LeaseAction send(LeaseRecord record, Instant now);
+  [[nodiscard]] LeaseAction give_up(Instant now);
   void observe(const LeaseRecord& record, Instant now);
 
   LeaseOptions options_;
+  bool request_out_ = false;  // a read or write whose answer has not come
   bool releasing_ = false;
+  bool gave_up_ = false;
   bool observed_any_ = false;
   LeaseRecord observed_;               // as last read or written
   Instant observed_at_;                // our clock when `observed_` last changed
-  Instant write_sent_at_;              // of the write in hand
+  Instant write_sent_at_;              // of the last write
   std::optional<Instant> renewed_at_;  // our clock when the last confirmed write was sent
   std::uint64_t random_state_;
 };

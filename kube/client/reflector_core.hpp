@@ -9,7 +9,9 @@
 //                       |  v                        |   v
 //                     kListPause                  kWatchPause (from the last version seen)
 //
-// A list is streamed (`sendInitialEvents`), or paged where the server refuses that.
+// A list is streamed (`sendInitialEvents`); paged where the server refuses that, and once after a
+// streamed list that was cut. A watch that brought a line, or lasted, is resumed at once; otherwise
+// the pause doubles from failure to failure.
 //
 // Invariants:
 //  1. `known_` is exactly the set of objects the consumer holds: upserted and not yet deleted.
@@ -107,8 +109,8 @@ class ReflectorCore {
   [[nodiscard]] ReflectorStep on_list_page(Result<ListPage> page);
   /// A kError line is terminal: the driver ends that watch and acts on `next`.
   [[nodiscard]] ReflectorStep on_watch_line(WatchLine line);
-  /// A value: the server ended the watch by itself.
-  [[nodiscard]] ReflectorStep on_watch_end(const Result<void>& end);
+  /// A value: the server ended the watch by itself. `lasted` is how long the watch had run.
+  [[nodiscard]] ReflectorStep on_watch_end(const Result<void>& end, Duration lasted);
   [[nodiscard]] ReflectorStep on_pause_over();
 
   [[nodiscard]] bool synced() const { return synced_; }
@@ -123,6 +125,8 @@ class ReflectorCore {
   };
   enum class State { kIdle, kListing, kListPause, kWatching, kWatchPause };
 
+  ReflectorStep on_list_line(WatchLine line);
+  ReflectorStep on_list_failure();
   ReflectorAction begin_list();
   ReflectorAction next_page(const std::string& continue_token);
   ReflectorAction begin_watch();
@@ -137,11 +141,13 @@ class ReflectorCore {
   State state_ = State::kIdle;
   bool synced_ = false;
   bool streaming_refused_ = false;  // by this server, so it is not asked again
+  bool page_next_ = false;          // a streamed list failed; a loaded server cuts long streams
   bool streaming_ = false;          // the list running now is a streamed one
   std::map<Key, Known> known_;
   std::set<Key> seen_;            // in the list running now
   std::string resource_version_;  // where the next watch starts
-  std::uint32_t failures_ = 0;    // in a row, without one useful line or page between
+  bool progress_ = false;         // the watch running now has brought a line
+  std::uint32_t failures_ = 0;    // in a row, without a watch that was of use
   std::uint64_t random_state_;
   ReflectorCounters counters_;
 };
