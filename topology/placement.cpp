@@ -26,33 +26,43 @@ enum class Fit {
   kLeastFree,  ///< Smallest first.
 };
 
-/// Spreads `need` pods over as few (kBest) of `rooms` as possible. Rooms are in order of place,
-/// which settles ties, and are large enough together. The result is in order of place.
-Shares take(Shares rooms, std::int64_t need, Fit fit) {
-  if (need <= 0) return {};
-  const Share* tightest = nullptr;
+/// The smallest of `rooms` that holds `need`, the first place on ties. nullptr: none does.
+const Share* tightest(const Shares& rooms, std::int64_t need) {
+  const Share* best = nullptr;
   for (const Share& room : rooms) {
     if (room.pods < need) continue;
-    if (tightest == nullptr || room.pods < tightest->pods) tightest = &room;
-  }
-  if (tightest != nullptr) return {Share{tightest->at, need}};
-  std::erase_if(rooms, [](const Share& room) { return room.pods <= 0; });
-  std::sort(rooms.begin(), rooms.end(), [fit](const Share& a, const Share& b) {
-    if (a.pods != b.pods) return fit == Fit::kBest ? a.pods > b.pods : a.pods < b.pods;
-    return a.at < b.at;
-  });
-  Shares taken;
-  for (std::size_t i = 0; need > 0; ++i) {
-    MUSTER_ASSERT(i < rooms.size(), "{} pods more than there is room for", need);
-    std::size_t chosen = i;
-    if (fit == Fit::kBest) {
-      for (std::size_t j = i; j < rooms.size() && rooms[j].pods >= need; ++j) {
-        if (rooms[j].pods < rooms[chosen].pods) chosen = j;
-      }
+    if (best == nullptr || room.pods < best->pods ||
+        (room.pods == best->pods && room.at < best->at)) {
+      best = &room;
     }
-    const std::int64_t pods = std::min(need, rooms[chosen].pods);
-    taken.push_back(Share{rooms[chosen].at, pods});
-    need -= pods;
+  }
+  return best;
+}
+
+/// Spreads `need` pods over as few (kBest) of `rooms` as possible. The place settles ties. The
+/// rooms are large enough together. The result is in order of place.
+Shares take(Shares rooms, std::int64_t need, Fit fit) {
+  if (need <= 0) return {};
+  if (const Share* one = tightest(rooms, need)) return {Share{one->at, need}};
+  // A heap, because a gang usually needs a few of many rooms. Its front is the next to fill.
+  const auto later = [fit](const Share& a, const Share& b) {
+    if (a.pods != b.pods) return fit == Fit::kBest ? a.pods < b.pods : a.pods > b.pods;
+    return a.at > b.at;
+  };
+  std::erase_if(rooms, [](const Share& room) { return room.pods <= 0; });
+  std::make_heap(rooms.begin(), rooms.end(), later);
+  Shares taken;
+  while (need > 0) {
+    MUSTER_ASSERT(!rooms.empty(), "{} pods more than there is room for", need);
+    Share next = rooms.front();
+    if (next.pods >= need) {
+      next = Share{tightest(rooms, need)->at, need};
+    } else {
+      std::pop_heap(rooms.begin(), rooms.end(), later);
+      rooms.pop_back();
+    }
+    taken.push_back(next);
+    need -= next.pods;
   }
   std::sort(taken.begin(), taken.end(), [](const Share& a, const Share& b) { return a.at < b.at; });
   return taken;

@@ -3,6 +3,7 @@
 #include "tests/quota/tree_builders.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <limits>
 #include <string>
@@ -137,6 +138,30 @@ TEST(FairShare, OrdersZeroFiniteAndInfinite) {
   EXPECT_LT(share(kInt64Max - 1, kInt64Max, kInt64Max), share(kInt64Max, kInt64Max, kInt64Max));
   EXPECT_LT(share(kInt64Max, kInt64Max, kInt64Max), share(kInt64Max, kInt64Max, kInt64Max - 1));
   EXPECT_LT(share(kInt64Max, kInt64Max, kOne), share(kInt64Max, kInt64Max - 1, kOne));
+}
+
+TEST(FairShareProperty, ComparesAsTheFractionsDo) {
+  RC_ASSERT(rc::check([] {
+    struct Numbers {
+      std::int64_t over = *rc::gen::inRange(0, 8);
+      std::int64_t lendable = *rc::gen::inRange(1, 8);
+      std::int64_t weight = *rc::gen::inRange(0, 5);
+      [[nodiscard]] FairShare share() const {
+        return FairShare(Amount(over), Amount(lendable), FairWeight{weight}, over > 0,
+                         std::nullopt);
+      }
+    };
+    const Numbers a;
+    const Numbers b;
+    // Over a common denominator: over / (lendable * weight), with a weight of 0 as one so small
+    // that it is above all others (8 * 8 * 5 < 1000).
+    const auto scaled = [](const Numbers& n, const Numbers& other) {
+      const auto thousandths = [](std::int64_t weight) { return weight == 0 ? 1 : weight * 1000; };
+      return n.over * other.lendable * thousandths(other.weight);
+    };
+    RC_ASSERT((a.share() < b.share()) == (scaled(a, b) < scaled(b, a)));
+    RC_ASSERT((a.share() == b.share()) == (scaled(a, b) == scaled(b, a)));
+  }));
 }
 
 TEST(FairShare, StatusIsCappedRatherThanWrapped) {

@@ -1,0 +1,287 @@
+// Placement on random small fleets: against all subsets of nodes (flat), against the phases of
+// semantics (f) written down literally by path (topology), and general promises.
+
+#include "tests/topology/fleet_builders.hpp"
+#include "topology/placement.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace muster::topology::testing {
+namespace {
+
+constexpr const char* kBlock = "block";
+constexpr const char* kRack = "rack";
+constexpr const char* kHost = "kubernetes.io/hostname";
+
+using Path = std::vector<std::string>;
+
+/// Up to ten hosts in up to 2 blocks of up to 3 racks, with 0 to 6 GPUs each.
+std::vector<NodeFacts> any_nodes() {
+  std::vector<NodeFacts> nodes;
+  const int size = *rc::gen::inRange(1, 11);
+  for (int i = 0; i < size; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    nodes.push_back(node(name, *rc::gen::inRange(0, 7),
+                         {{kBlock, "b" + std::to_string(*rc::gen::inRange(0, 2))},
+                          {kRack, "r" + std::to_string(*rc::gen::inRange(0, 3))},
+                          {kHost, name}}));
+  }
+  return nodes;
+}
+
+Fleet fleet_of(const std::vector<NodeFacts>& nodes) {
+  Fleet fleet;
+  for (const NodeFacts& facts : nodes) fleet.upsert(facts);
+  return fleet;
+}
+
+PlaceRequest any_request() {
+  PlaceRequest asked = request(*rc::gen::inRange(1, 25));
+  asked.per_pod = gpus(*rc::gen::inRange(1, 4), 1);
+  asked.mode = *rc::gen::element(Mode::kRequired, Mode::kPreferred, Mode::kUnconstrained);
+  const std::vector<std::string> levels = {kBlock, kRack, kHost};
+  const int depth = *rc::gen::inRange(0, 4);
+  asked.nodes.levels.assign(levels.begin(), levels.begin() + depth);
+  if (depth > 0) {
+    asked.level = levels[*rc::gen::inRange<std::size_t>(0, static_cast<std::size_t>(depth))];
+  }
+  return asked;
+}
+
+std::int64_t room(const PlaceRequest& asked, const NodeFacts& facts) {
+  return asked.per_pod.copies_in(facts.allocatable);
+}
+
+std::int64_t sum(const Counts& counts) {
+  return std::accumulate(
+      counts.begin(), counts.end(), std::int64_t{0},
+      [](std::int64_t total, const auto& entry) { return total + entry.second; });
+}
+
+TEST(PlacementProperty, FlatUsesAsFewNodesAsAnySubsetCould) {
+  RC_ASSERT(rc::check([] {
+    const auto nodes = any_nodes();
+    PlaceRequest asked = any_request();
+    asked.nodes.levels.clear();
+    const Counts got = placed(asked, fleet_of(nodes));
+    std::size_t fewest = nodes.size() + 1;
+    std::int64_t tightest = 0;  // room of the smallest node that could take all
+    for (std::uint32_t subset = 1; subset < (1U << nodes.size()); ++subset) {
+      std::int64_t total = 0;
+      std::size_t used = 0;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if ((subset >> i & 1U) == 0) continue;
+        total += room(asked, nodes[i]);
+        ++used;
+      }
+      if (total < asked.count) continue;
+      fewest = std::min(fewest, used);
+      if (used == 1 && (tightest == 0 || total < tightest)) tightest = total;
+    }
+    RC_ASSERT(got.empty() == (fewest > nodes.size()));
+    if (got.empty()) return;
+    RC_ASSERT(got.size() == fewest);
+    // At most one of the used nodes keeps room for another pod.
+    std::map<std::string, std::int64_t> rooms;
+    for (const NodeFacts& facts : nodes) rooms[facts.name.value()] = room(asked, facts);
+    const auto part_filled = std::count_if(got.begin(), got.end(), [&](const auto& entry) {
+      return entry.second < rooms[entry.first];
+    });
+    RC_ASSERT(part_filled <= 1);
+    if (tightest > 0) RC_ASSERT(rooms[got.front().first] == tightest);
+  }));
+}
+
+TEST(PlacementProperty, NoNodeGetsMoreThanItHasAndTheGangIsWhole) {
+  RC_ASSERT(rc::check([] {
+    Fleet fleet = fleet_of(any_nodes());
+    PlaceRequest asked = any_request();
+    for (const NodeIndex index : fleet.by_name()) {
+      if (*rc::gen::arbitrary<bool>()) {
+        fleet.charge(index, UseKind::kForeign, gpus(*rc::gen::inRange(0, 4), 1));
+      }
+      if (*rc::gen::inRange(0, 3) == 0) asked.assumed.push_back({index, gpus(1, 1)});
+      if (*rc::gen::inRange(0, 3) == 0) asked.avoid.push_back(index);
+    }
+    const auto placement = place(asked, fleet);
+    const std::int64_t most = max_gang(asked, fleet);
+    RC_ASSERT(placement.has_value() == (asked.count <= most));
+    if (!placement) {
+      RC_ASSERT(placement.error().fitting == most);
+      return;
+    }
+    RC_ASSERT(sum(counts(fleet, *placement)) == asked.count);
+    std::set<NodeIndex> seen;
+    for (const NodeShare& share : *placement) {
+      RC_ASSERT(share.count > 0);
+      RC_ASSERT(seen.insert(share.node).second);
+      Resources left = fleet.free(share.node);
+      for (const NodeUse& use : asked.assumed) {
+        if (use.node == share.node) left -= use.amount;
+      }
+      RC_ASSERT(asked.per_pod.times(share.count).fits_in(left));
+    }
+    // Charged as it is planned, nothing is over-allocated, and undone it fits again the same way.
+    UseLog log;
+    for (const NodeShare& share : *placement) {
+      fleet.charge(share.node, UseKind::kPlanned, asked.per_pod.times(share.count), &log);
+      RC_ASSERT(fleet.free(share.node)[kGpu] >= Amount());
+    }
+    fleet.restore(log, 0);
+    RC_ASSERT(counts(fleet, place(asked, fleet).value()) == counts(fleet, *placement));
+  }));
+}
+
+TEST(PlacementProperty, AvoidedNodesAreUsedOnlyWhenTheRestDoesNotDo) {
+  RC_ASSERT(rc::check([] {
+    const auto nodes = any_nodes();
+    const Fleet fleet = fleet_of(nodes);
+    PlaceRequest asked = any_request();
+    std::vector<NodeFacts> rest;
+    for (const NodeFacts& facts : nodes) {
+      if (*rc::gen::arbitrary<bool>()) {
+        asked.avoid.push_back(*fleet.find(facts.name));
+      } else {
+        rest.push_back(facts);
+      }
+    }
+    PlaceRequest plain = asked;
+    plain.avoid.clear();
+    const Counts without = placed(plain, fleet_of(rest));
+    RC_ASSERT(placed(asked, fleet) == (without.empty() ? placed(plain, fleet) : without));
+  }));
+}
+
+TEST(PlacementProperty, TheOrderInWhichNodesCameDoesNotMatter) {
+  RC_ASSERT(rc::check([] {
+    const auto nodes = any_nodes();
+    const PlaceRequest asked = any_request();
+    std::vector<NodeFacts> turned = nodes;
+    std::rotate(turned.begin(),
+                turned.begin() + *rc::gen::inRange(0, static_cast<int>(nodes.size())),
+                turned.end());
+    Fleet other = fleet_of(turned);
+    const NodeIndex gone = other.upsert(node("gone", 50));
+    other.remove(gone);
+    RC_ASSERT(placed(asked, fleet_of(nodes)) == placed(asked, other));
+  }));
+}
+
+/// The phases by path, one vector at a time.
+class Literal {
+ public:
+  Literal(const PlaceRequest& asked, const std::vector<NodeFacts>& nodes) : asked_(asked) {
+    for (const NodeFacts& facts : nodes) {
+      Path path;
+      for (const std::string& level : asked.nodes.levels) path.push_back(facts.labels.at(level));
+      path.push_back(facts.name.value());
+      for (std::size_t depth = 1; depth <= path.size(); ++depth) {
+        rooms_[depth][Path(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(depth))] +=
+            room(asked, facts);
+      }
+    }
+  }
+
+  Counts run() const {
+    const std::size_t levels = asked_.nodes.levels.size();
+    const bool ascending = levels > 0 && asked_.mode == Mode::kUnconstrained;
+    if (levels == 0) return named(greedy(rooms_.at(1), asked_.count, false));
+    std::size_t depth = levels;
+    if (asked_.mode != Mode::kUnconstrained) {
+      depth = 1 + static_cast<std::size_t>(std::find(asked_.nodes.levels.begin(),
+                                                     asked_.nodes.levels.end(), asked_.level) -
+                                           asked_.nodes.levels.begin());
+    }
+    Taken taken;
+    for (;; --depth) {
+      const auto& rooms = rooms_.at(depth);
+      const bool one = std::any_of(rooms.begin(), rooms.end(),
+                                   [&](const auto& entry) { return entry.second >= asked_.count; });
+      if (!one && asked_.mode == Mode::kRequired) return {};
+      if (!one && asked_.mode == Mode::kPreferred && depth > 1) continue;
+      taken = greedy(rooms, asked_.count, ascending);
+      break;
+    }
+    for (; depth < levels && !taken.empty(); ++depth) {
+      Taken children;
+      for (const auto& [path, unused] : taken) {
+        for (const auto& child : below(path)) children.insert(child);
+      }
+      taken = greedy(children, asked_.count, ascending);
+    }
+    Taken nodes;
+    for (const auto& [path, pods] : taken) {
+      for (const auto& share : greedy(below(path), pods, false)) nodes.insert(share);
+    }
+    return named(nodes);
+  }
+
+ private:
+  using Taken = std::map<Path, std::int64_t>;
+
+  std::map<Path, std::int64_t> below(const Path& parent) const {
+    std::map<Path, std::int64_t> children;
+    for (const auto& [path, pods] : rooms_.at(parent.size() + 1)) {
+      if (std::equal(parent.begin(), parent.end(), path.begin())) children.emplace(path, pods);
+    }
+    return children;
+  }
+
+  /// Empty when there is not enough. One by one: a domain that can finish is the last, the smallest
+  /// such; else the largest (or smallest) left.
+  static Taken greedy(std::map<Path, std::int64_t> left, std::int64_t need, bool ascending) {
+    Taken taken;
+    while (need > 0) {
+      auto finisher = left.end();
+      auto largest = left.end();
+      auto smallest = left.end();
+      for (auto at = left.begin(); at != left.end(); ++at) {
+        if (at->second <= 0) continue;
+        if (at->second >= need && (finisher == left.end() || at->second < finisher->second)) {
+          finisher = at;
+        }
+        if (largest == left.end() || at->second > largest->second) largest = at;
+        if (smallest == left.end() || at->second < smallest->second) smallest = at;
+      }
+      if (largest == left.end()) return {};
+      // Ascending, one domain for all is sought only at the start.
+      const bool may_finish = !ascending || taken.empty();
+      const auto next = may_finish && finisher != left.end() ? finisher
+                        : ascending                          ? smallest
+                                                             : largest;
+      const std::int64_t pods = std::min(need, next->second);
+      taken.emplace(next->first, pods);
+      need -= pods;
+      left.erase(next);
+    }
+    return taken;
+  }
+
+  static Counts named(const Taken& taken) {
+    Counts result;
+    for (const auto& [path, pods] : taken) result.emplace_back(path.back(), pods);
+    return result;
+  }
+
+  const PlaceRequest& asked_;
+  std::map<std::size_t, std::map<Path, std::int64_t>> rooms_;  ///< By depth, then path.
+};
+
+TEST(PlacementProperty, FollowsThePhasesWrittenDownLiterally) {
+  RC_ASSERT(rc::check([] {
+    const auto nodes = any_nodes();
+    const PlaceRequest asked = any_request();
+    RC_ASSERT(placed(asked, fleet_of(nodes)) == Literal(asked, nodes).run());
+  }));
+}
+
+}  // namespace
+}  // namespace muster::topology::testing
