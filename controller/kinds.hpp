@@ -33,6 +33,8 @@ struct OwnerKind {
   bool (*is_stopped)(const kube::Json& owner);
   /// It was never started since it was created or last stopped.
   bool (*never_started)(const kube::Json& owner);
+  /// Every pod has a rank of its own for ever.
+  bool (*fixed_ranks)(const kube::Json& owner);
   /// Condition type that means success, and the one that means failure.
   std::string_view succeeded_condition;
   std::string_view failed_condition;
@@ -55,6 +57,7 @@ struct OwnerState {
   bool suspended = false;
   bool stopped = false;        ///< Suspended, seen by its controller, nothing running.
   bool never_started = false;  ///< Suspended from the start: templates are free as well.
+  bool fixed_ranks = false;
   OwnerOutcome outcome = OwnerOutcome::kNone;
   std::string outcome_message;
   std::vector<OwnerPodSet> pod_sets;

@@ -12,6 +12,8 @@ inline constexpr const char* kPodSetLabel = "kueue.x-k8s.io/podset";
 inline constexpr const char* kClusterQueueLabel = "kueue.x-k8s.io/cluster-queue-name";
 inline constexpr const char* kLocalQueueLabel = "kueue.x-k8s.io/local-queue-name";
 inline constexpr const char* kWorkloadAnnotation = "kueue.x-k8s.io/workload";
+/// Label, or the annotation of the same name: a pod of a group of plain pods.
+inline constexpr const char* kPodGroupLabel = "kueue.x-k8s.io/pod-group-name";
 inline constexpr const char* kAdmissionGate = "kueue.x-k8s.io/admission";
 inline constexpr const char* kRequiredTopology = "kueue.x-k8s.io/podset-required-topology";
 inline constexpr const char* kPreferredTopology = "kueue.x-k8s.io/podset-preferred-topology";

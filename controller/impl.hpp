@@ -1,0 +1,201 @@
+#pragma once
+// The controller's state and steps; see controller.hpp for what it does and how it is driven.
+//
+// Level-triggered: inputs change what is known and mark workloads dirty; reconcile() looks at one
+// workload as it is and makes the one write that brings it forward. What it must do never depends
+// on which event came last, so lost, repeated and late events do no harm, and neither does a crash.
+//
+//   controller.cpp    the public calls, time, answers to writes
+//   feed.cpp          objects -> stores and engine events; effects -> entries
+//   reconcile.cpp     the order of steps; Workload status writes
+//   owner_flow.cpp    suspendable owners: create, follow, start, stop, restore
+//   pod_flow.cpp      plain pods
+//   members.cpp       gangs that something outside tore, pods that cannot follow their plan
+
+#include "controller/controller.hpp"
+#include "controller/event_log.hpp"
+#include "controller/kinds.hpp"
+#include "controller/outbox.hpp"
+#include "controller/pins.hpp"
+#include "controller/pod_index.hpp"
+#include "controller/queue_status.hpp"
+#include "controller/translate.hpp"
+#include "controller/workload_entry.hpp"
+#include "controller/workload_object.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace muster::controller {
+
+/// True when version `a` is older than `b`. Versions are decimal numbers without leading zeros (the
+/// API server compares them so since 1.35, and etcd revisions always were); anything else: false.
+[[nodiscard]] bool older_version(const std::string& a, const std::string& b);
+
+class Controller::Impl {
+ public:
+  Impl(engine::Engine& engine, ControllerOptions options, Barrier barrier);
+
+  void on_object(ResourceKind kind, ChangeKind change, const kube::Json& object, Instant now);
+  void on_synced(ResourceKind kind, Instant now);
+  void on_write_done(WriteId id, const WriteResult& result, Instant now);
+  void on_nodes_in_doubt(std::vector<NodeName> nodes, Instant now);
+  void on_hook_health(bool answers) { hook_answers_ = answers; }
+  void on_tick(Instant now);
+  void on_published(std::shared_ptr<const engine::Snapshot> snapshot, Instant now);
+  [[nodiscard]] std::vector<Write> take_writes();
+  [[nodiscard]] std::optional<Instant> next_wakeup() const;
+  [[nodiscard]] bool synced() const { return synced_.size() == kResourceKinds.size(); }
+  [[nodiscard]] const ControllerStats& stats() const;
+
+ private:
+  using ObjectName = std::pair<std::string, std::string>;  // namespace, name
+
+  // feed.cpp
+  void apply(ResourceKind kind, ChangeKind change, const kube::Json& object, Instant now);
+  void apply_upsert(ResourceKind kind, const kube::Json& object, Instant now);
+  void apply_delete(ResourceKind kind, const kube::Json& object, Instant now);
+  void upsert_node(const kube::Json& object, Instant now);
+  void upsert_namespace(const kube::Json& object, Instant now);
+  void upsert_flavor(const kube::Json& object, Instant now);
+  void upsert_cluster_queue(const kube::Json& object, Instant now);
+  void upsert_local_queue(const kube::Json& object, Instant now);
+  void upsert_priority_class(ResourceKind kind, const kube::Json& object);
+  void upsert_owner(const OwnerKind& kind, const kube::Json& object, Instant now);
+  void delete_owner(const ObjectName& name, const Uid& uid, Instant now);
+  void upsert_workload(const kube::Json& object, Instant now);
+  void delete_workload(const WorkloadKey& key, const Uid& uid, Instant now);
+  void upsert_pod(const kube::Json& object, Instant now);
+  void apply_pod_change(const PodChange& change, Instant now);
+  void adopt(WorkloadEntry& entry, const kube::Workload& workload);
+  void feed_workload(WorkloadEntry& entry, Instant now);
+  void priorities_changed();
+  void send(const engine::Event& event, Instant now);
+  void take_effects(const engine::Effects& effects, Instant now);
+  void take(const engine::Admit& effect);
+  void take(const engine::Replan& effect);
+  void take(const engine::Evict& effect);
+  void take(const engine::StillPending& effect, Instant now);
+  [[nodiscard]] ObjectLookup lookup() const;
+  template <class T>
+  [[nodiscard]] bool decoded(const Result<T>& result, ResourceKind kind);
+
+  // controller.cpp
+  void boot(Instant now);
+  void succeeded(const InFlight& what, const kube::Json& body, Instant now);
+  void failed(const InFlight& what, const Error& error, Instant now);
+  void failed_for_workload(WorkloadEntry& entry, const InFlight& what, const Error& error,
+                           Instant now);
+  void refused(WorkloadEntry& entry, const InFlight& what, const Error& error, Instant now);
+  void refused_admission(WorkloadEntry& entry, WriteKind kind, const Error& error, Instant now);
+  void retry_later(WorkloadEntry& entry, Instant now);
+  void write_queue_status(Instant now);
+  void mark(const WorkloadKey& key) { dirty_.insert(key); }
+  void schedule(const WorkloadKey& key, Instant at) { timers_.emplace(at, key); }
+  [[nodiscard]] WorkloadEntry* find(const WorkloadKey& key);
+  [[nodiscard]] WorkloadEntry* find_by_owner(const Uid& owner_uid);
+  void erase_if_forgotten(const WorkloadKey& key);
+
+  // reconcile.cpp
+  void reconcile(WorkloadEntry& entry, Instant now);
+  [[nodiscard]] bool must_wait(WorkloadEntry& entry, Instant now);
+  void reconcile_owned(WorkloadEntry& entry, Instant now);
+  void reconcile_unowned(WorkloadEntry& entry, Instant now);
+  void reconcile_ownerless(WorkloadEntry& entry, Instant now);
+  /// Writes a decided eviction, or drops one that is written already or was overtaken. True: that
+  /// was this step.
+  [[nodiscard]] bool settle_eviction(WorkloadEntry& entry, Instant now);
+  void write_admission(WorkloadEntry& entry, Instant now);
+  void write_eviction(WorkloadEntry& entry, Instant now);
+  void write_release(WorkloadEntry& entry, Instant now);
+  void write_finish(WorkloadEntry& entry, bool succeeded, const std::string& message, Instant now);
+  void write_pending(WorkloadEntry& entry, Instant now);
+  void delete_workload_object(WorkloadEntry& entry);
+  void create_workload(WorkloadEntry& entry, const kube::Json& object);
+  void update_workload(WorkloadEntry& entry, const kube::Json& spec);
+  void evict_ourselves(WorkloadEntry& entry, EvictionWords words);
+  void patch_workload(WorkloadEntry& entry, WriteKind kind, const kube::Json& patch);
+  void event(const WorkloadEntry& entry, bool warning, const std::string& reason,
+             const std::string& message, Instant now);
+  /// All members deleted or terminal, or given up on a node that does not answer.
+  [[nodiscard]] bool members_gone(const WorkloadEntry& entry, Instant now);
+  /// The barrier's answer, or its time-out. Schedules the next look when it is neither.
+  [[nodiscard]] bool may_start(WorkloadEntry& entry, Instant now);
+  [[nodiscard]] PodSetPins pins_of(const WorkloadEntry& entry, std::size_t pod_set) const;
+
+  // owner_flow.cpp
+  void reconcile_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
+  void create_for_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
+  /// True when Workload and owner had to be brought in line first.
+  [[nodiscard]] bool follow_owner(WorkloadEntry& entry, const OwnerState& owner);
+  void stop_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
+  void start_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
+  void suspend_owner(WorkloadEntry& entry, const OwnerState& owner);
+  /// The templates as the user wrote them, as changes to the owner; absent: they are so already.
+  [[nodiscard]] kube::Json restoration(const WorkloadEntry& entry, const OwnerState& owner) const;
+  void restore_owner(WorkloadEntry& entry, const OwnerState& owner, const kube::Json& changes);
+  void patch_owner(WorkloadEntry& entry, const OwnerState& owner, WriteKind kind,
+                   const kube::Json& changes);
+  [[nodiscard]] kube::Json original_template(const WorkloadEntry& entry,
+                                             const std::string& pod_set) const;
+  [[nodiscard]] bool is_managed(const OwnerState& owner) const;
+  [[nodiscard]] bool namespace_is_managed(const Namespace& ns) const;
+  /// Nothing while its WorkloadPriorityClass does not exist.
+  [[nodiscard]] std::optional<ResolvedPriority> priority_of(WorkloadEntry& entry,
+                                                            const OwnerState& owner, Instant now);
+  [[nodiscard]] bool has_live_member(const WorkloadEntry& entry) const;
+
+  // pod_flow.cpp
+  void reconcile_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now);
+  void create_for_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now);
+  [[nodiscard]] bool follow_pod(WorkloadEntry& entry, const PodRecord& pod);
+  void start_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now);
+  void delete_pod(WorkloadEntry& entry, const PodRecord& pod);
+
+  // members.cpp
+  void watch_members(WorkloadEntry& entry, const OwnerState& owner, Instant now);
+  /// The member that kube-scheduler preempted under the present admission; nullptr: none.
+  [[nodiscard]] const PodRecord* torn_member(WorkloadEntry& entry) const;
+  void replace_misplaced(WorkloadEntry& entry, const OwnerState& owner, Instant now);
+  void replace_pod(WorkloadEntry& entry, const OwnerState& owner, const PodRecord& pod,
+                   std::int64_t slot_key, Instant now);
+  void watch_missing_nodes(WorkloadEntry& entry, Instant now);
+
+  engine::Engine& engine_;
+  ControllerOptions options_;
+  Barrier barrier_;
+  mutable ControllerStats stats_;
+
+  std::set<ResourceKind> synced_;
+  bool booted_ = false;
+  std::map<ResourceKind, std::map<ObjectName, kube::Json>> unfed_;  // until every kind is synced
+
+  std::map<NodeName, std::string> nodes_;  // -> hostname label
+  std::map<std::string, std::set<NodeName>> hostnames_;
+  std::set<NodeName> ready_nodes_;
+  std::map<Namespace, LabelMap> namespaces_;
+  std::map<FlavorName, engine::FlavorSpec> flavors_;
+  PriorityTable priorities_;
+  std::map<Uid, OwnerState> owners_;
+  std::map<ObjectName, Uid> owner_names_;
+  PodIndex pods_;
+
+  std::map<WorkloadKey, WorkloadEntry> workloads_;
+  std::map<Uid, WorkloadKey> by_owner_;
+  std::set<WorkloadKey> dirty_;
+  std::set<std::pair<Instant, WorkloadKey>> timers_;
+  std::set<WorkloadKey> unpublished_;  // with a plan that no snapshot shows yet
+  std::set<WorkloadKey> at_barrier_;
+
+  Outbox outbox_;
+  QueueStatus queue_status_;
+  EventLog events_;
+  bool hook_answers_ = true;
+  bool more_to_settle_ = false;
+  Instant now_{};  // of the last call
+};
+
+}  // namespace muster::controller

@@ -1,0 +1,256 @@
+// Suspendable owners: create the Workload, follow changes, start, stop, restore.
+
+#include "controller/impl.hpp"
+#include "controller/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::controller {
+namespace {
+
+using kube::Json;
+
+Json with_path(const Json& object, std::span<const std::string_view> path, const Json& value) {
+  if (path.empty()) return value;
+  return object.with(path.front(), with_path(object.get(path.front()), path.subspan(1), value));
+}
+
+bool any_pinned(const OwnerState& owner) {
+  return std::any_of(owner.pod_sets.begin(), owner.pod_sets.end(), [](const OwnerPodSet& pod_set) {
+    return is_pinned(pod_set.pod_template, "");
+  });
+}
+
+bool all_pinned_for(const OwnerState& owner, const std::string& workload) {
+  return std::all_of(owner.pod_sets.begin(), owner.pod_sets.end(), [&](const OwnerPodSet& pod_set) {
+    return is_pinned(pod_set.pod_template, workload);
+  });
+}
+
+// Name, count and template of every pod set; the server may have filled in other fields.
+bool same_pod_sets(const Json& desired, const Json& stored) {
+  if (desired.size() != stored.size()) return false;
+  for (std::size_t i = 0; i < desired.size(); ++i) {
+    const Json want = desired.at(i);
+    const Json have = stored.at(i);
+    if (want.get("name").string_or("") != have.get("name").string_or("") ||
+        want.get("count").int_or(1) != have.get("count").int_or(1) ||
+        !(want.get("template") == normal_template(have.get("template")))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+LabelMap template_annotations(const OwnerState& owner) {
+  LabelMap result;
+  if (owner.pod_sets.empty()) return result;
+  const Json annotations = owner.pod_sets.front().pod_template.get("metadata", "annotations");
+  for (const auto& [key, value] : annotations.members()) {
+    result.emplace(key, value.string_or(""));
+  }
+  return result;
+}
+
+}  // namespace
+
+bool Controller::Impl::namespace_is_managed(const Namespace& ns) const {
+  if (ns == Namespace("kube-system")) return false;
+  if (!options_.managed_namespaces) return true;
+  const auto labels = namespaces_.find(ns);
+  return labels != namespaces_.end() && matches(*options_.managed_namespaces, labels->second);
+}
+
+bool Controller::Impl::is_managed(const OwnerState& owner) const {
+  const std::string* queue = owner.meta.find_label(kQueueNameLabel);
+  return queue != nullptr && !queue->empty() && namespace_is_managed(owner.meta.ns);
+}
+
+void Controller::Impl::reconcile_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
+  if (!entry.object) return create_for_owner(entry, owner, now);
+  if (kube::is_true(entry.object->conditions, "Finished")) return;
+  if (owner.outcome != OwnerOutcome::kNone) {
+    return write_finish(entry, owner.outcome == OwnerOutcome::kSucceeded, owner.outcome_message,
+                        now);
+  }
+  if (owner.meta.deleted) return;  // nothing is started any more, and the rest goes with it
+  if (settle_eviction(entry, now)) return;
+  const bool reserved = is_reserved(*entry.object);
+  if (reserved && kube::is_true(entry.object->conditions, "Evicted")) {
+    return stop_owner(entry, owner, now);
+  }
+  if (follow_owner(entry, owner)) return;
+  if (reserved && !entry.admit && !kube::is_true(entry.object->conditions, "Admitted")) {
+    // Reserved by a former controller that did not get to the end.
+    return patch_workload(
+        entry, WriteKind::kAdmit,
+        admit_patch(*entry.object, *entry.object->admission, "The workload is admitted", now));
+  }
+  if (entry.admit) return write_admission(entry, now);
+  if (!reserved) return write_pending(entry, now);
+  if (owner.suspended) {
+    start_owner(entry, owner, now);
+  } else {
+    watch_members(entry, owner, now);
+  }
+}
+
+void Controller::Impl::create_for_owner(WorkloadEntry& entry, const OwnerState& owner,
+                                        Instant now) {
+  if (!is_managed(owner) || owner.outcome != OwnerOutcome::kNone || owner.meta.deleted) return;
+  if (!owner.suspended) return suspend_owner(entry, owner);
+  const std::optional<ResolvedPriority> priority = priority_of(entry, owner, now);
+  if (!priority) return;
+  std::vector<OwnerPodSet> pod_sets = owner.pod_sets;
+  for (OwnerPodSet& pod_set : pod_sets) {
+    if (is_pinned(pod_set.pod_template, "")) {
+      pod_set.pod_template = unpinned_template(pod_set.pod_template);
+    }
+  }
+  create_workload(entry, workload_object(OwnerIdentity{std::string(owner.kind->api_version),
+                                                       std::string(owner.kind->kind), owner.meta},
+                                         pod_sets, *priority));
+}
+
+std::optional<ResolvedPriority> Controller::Impl::priority_of(WorkloadEntry& entry,
+                                                              const OwnerState& owner,
+                                                              Instant now) {
+  std::string pod_class;
+  if (!owner.pod_sets.empty()) {
+    pod_class = owner.pod_sets.front().pod_template.get("spec", "priorityClassName").string_or("");
+  }
+  ResolvedPriority priority =
+      resolve_priority(owner.meta, template_annotations(owner), pod_class, priorities_);
+  if (!priority.missing || priority.kind != "WorkloadPriorityClass") return priority;
+  constexpr const char* kReason = "WorkloadPriorityClassNotFound";
+  if (entry.pending_event_reason != kReason) {
+    entry.pending_event_reason = kReason;
+    event(entry, true, kReason, "There is no WorkloadPriorityClass " + priority.name, now);
+  }
+  return std::nullopt;
+}
+
+bool Controller::Impl::follow_owner(WorkloadEntry& entry, const OwnerState& owner) {
+  const bool reserved = is_reserved(*entry.object);
+  if (!owner.suspended) {
+    if (reserved && all_pinned_for(owner, entry.key.name)) return false;
+    // It runs without our leave, or not where its plan is.
+    suspend_owner(entry, owner);
+    return true;
+  }
+  if (any_pinned(owner) && reserved) return false;  // the start writes the template anew
+  if (const Json changes = restoration(entry, owner); changes.present()) {
+    restore_owner(entry, owner, changes);
+    return true;
+  }
+  if (!is_managed(owner)) {
+    if (!reserved) delete_workload_object(entry);
+    return !reserved;
+  }
+  const std::optional<ResolvedPriority> priority = priority_of(entry, owner, now_);
+  const Json desired = pod_sets_json(owner.pod_sets);
+  const std::string& queue = *owner.meta.find_label(kQueueNameLabel);
+  const bool same_shape =
+      same_pod_sets(desired, entry.pod_sets) || desired == entry.written_pod_sets;
+  if (reserved) {
+    if (same_shape) return false;
+    // What was admitted is not what would be started: begin anew.
+    delete_workload_object(entry);
+    return true;
+  }
+  const bool same_priority = !priority || (priority->value == entry.object->priority.value_or(0) &&
+                                           priority->name == entry.object->priority_class_name);
+  if (same_shape && same_priority && queue == entry.object->queue_name) return false;
+  if (entry.admit) {
+    entry.admit.reset();
+    send(engine::AdmissionRefused{entry.key}, now_);
+  }
+  const Json object = workload_object(OwnerIdentity{std::string(owner.kind->api_version),
+                                                    std::string(owner.kind->kind), owner.meta},
+                                      owner.pod_sets, priority.value_or(ResolvedPriority{}));
+  Json spec = Json::object({{"queueName", Json::string(queue)}});
+  if (!same_shape) spec = spec.with("podSets", desired);
+  if (!same_priority) {
+    const Json class_ref = object.get("spec", "priorityClassRef");
+    spec = spec.with("priority", object.get("spec", "priority"))
+               .with("priorityClassRef", class_ref.present() ? class_ref : Json::null());
+  }
+  update_workload(entry, spec);
+  return true;
+}
+
+void Controller::Impl::stop_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
+  if (!owner.suspended) return suspend_owner(entry, owner);
+  if (const Json changes = restoration(entry, owner); changes.present()) {
+    return restore_owner(entry, owner, changes);
+  }
+  if (members_gone(entry, now)) write_release(entry, now);
+}
+
+void Controller::Impl::start_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
+  // Pods of a former start must be on their way out, and the template free to be changed.
+  if (!owner.templates_mutable() || has_live_member(entry)) return;
+  if (!may_start(entry, now)) return;
+  Json changes = with_path(Json::object({}), owner.kind->suspend, Json::boolean(false));
+  const std::size_t assigned = entry.fed->admission->pod_sets.size();
+  for (std::size_t i = 0; i < owner.pod_sets.size() && i < assigned; ++i) {
+    const OwnerPodSet& pod_set = owner.pod_sets[i];
+    const Json pinned = pinned_template(original_template(entry, pod_set.name), pins_of(entry, i));
+    const Json difference = merge_diff(pod_set.pod_template, pinned);
+    if (difference.present()) {
+      changes = with_path(changes, owner.kind->templates[i].path, difference);
+    }
+  }
+  patch_owner(entry, owner, WriteKind::kResume, changes);
+}
+
+void Controller::Impl::suspend_owner(WorkloadEntry& entry, const OwnerState& owner) {
+  patch_owner(entry, owner, WriteKind::kSuspend,
+              with_path(Json::object({}), owner.kind->suspend, Json::boolean(true)));
+}
+
+Json Controller::Impl::restoration(const WorkloadEntry& entry, const OwnerState& owner) const {
+  Json changes;
+  for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
+    const OwnerPodSet& pod_set = owner.pod_sets[i];
+    if (!is_pinned(pod_set.pod_template, "")) continue;
+    const Json difference =
+        merge_diff(pod_set.pod_template, original_template(entry, pod_set.name));
+    if (difference.present()) {
+      changes = with_path(changes, owner.kind->templates[i].path, difference);
+    }
+  }
+  return changes;
+}
+
+void Controller::Impl::restore_owner(WorkloadEntry& entry, const OwnerState& owner,
+                                     const Json& changes) {
+  // The server takes changes of a template only from an owner that stands still.
+  if (!owner.stopped || has_live_member(entry)) return;
+  patch_owner(entry, owner, WriteKind::kRestore, changes);
+}
+
+void Controller::Impl::patch_owner(WorkloadEntry& entry, const OwnerState& owner, WriteKind kind,
+                                   const Json& changes) {
+  const Json metadata =
+      Json::object({{"resourceVersion", Json::string(owner.meta.resource_version)}});
+  InFlight what;
+  what.workload = entry.key;
+  what.object = owner.meta.uid;
+  entry.in_flight =
+      outbox_.patch(kind, owner_path(owner), changes.with("metadata", metadata), std::move(what));
+}
+
+Json Controller::Impl::original_template(const WorkloadEntry& entry,
+                                         const std::string& pod_set) const {
+  for (std::size_t i = 0; i < entry.pod_sets.size(); ++i) {
+    const Json stored = entry.pod_sets.at(i);
+    if (stored.get("name").string_or("") == pod_set) return normal_template(stored.get("template"));
+  }
+  return {};
+}
+
+}  // namespace muster::controller

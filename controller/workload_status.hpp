@@ -1,0 +1,45 @@
+#pragma once
+// Workload status as merge patches: one patch per step of a workload's life, each with the version
+// it was made from. Conditions and reasons: queueing semantics section (h).
+
+#include "base/time.hpp"
+#include "kube/codec/objects.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::controller {
+
+/// Quota reserved and admitted, in one write; Evicted and Preempted of a former life flip to False.
+[[nodiscard]] kube::Json admit_patch(const kube::Workload& workload,
+                                     const kube::WorkloadAdmission& admission,
+                                     const std::string& message, Instant now);
+
+/// A new plan; conditions stay.
+[[nodiscard]] kube::Json replan_patch(const kube::Workload& workload,
+                                      const kube::WorkloadAdmission& admission);
+
+struct EvictionWords {
+  std::string reason;  ///< Of condition Evicted.
+  std::string rule;    ///< Of condition Preempted; empty: it was no preemption.
+  std::string message;
+};
+[[nodiscard]] kube::Json evict_patch(const kube::Workload& workload, const EvictionWords& words,
+                                     Instant now);
+
+/// Admission cleared after the last pod is gone. `requeue_at` is kept in requeueState (absent: may
+/// queue at once).
+[[nodiscard]] kube::Json release_patch(const kube::Workload& workload,
+                                       std::optional<Instant> requeue_at, Instant now);
+
+[[nodiscard]] kube::Json finish_patch(const kube::Workload& workload, bool succeeded,
+                                      const std::string& message, Instant now);
+
+/// Why it waits. Absent when that is what it says already.
+[[nodiscard]] kube::Json pending_patch(const kube::Workload& workload, std::string_view reason,
+                                       const std::string& message, Instant now);
+
+[[nodiscard]] bool is_reserved(const kube::Workload& workload);
+
+}  // namespace muster::controller
