@@ -6,10 +6,14 @@
 #include "engine/snapshot.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace muster::engine {
 
+class Pass;
+class Publisher;
 class State;
 
 struct Options {
@@ -27,11 +31,11 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// The only mutator. Object events return at most the consequences that cannot wait (a broken
-  /// plan); decisions on pending work are taken by Settle.
+  /// The only mutator. Object events change what is known and return nothing; every decision
+  /// (repairs of plans first, then one pass over everything pending) is taken by Settle.
   [[nodiscard]] Effects step(const Event& event, Instant now);
 
-  /// True when Settle may decide something: state changed since the last pass that changed nothing.
+  /// True when Settle may decide something: the state changed since the last pass.
   [[nodiscard]] bool wants_settle(Instant now) const;
   /// The next moment at which time alone makes work (a requeue back-off ends).
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -49,8 +53,14 @@ class Engine {
   [[nodiscard]] const State& state() const { return *state_; }
 
  private:
-  std::unique_ptr<State> state_;
+  void apply(const Event& event, Instant now);
+  void upsert_workload(const WorkloadSpec& spec, Instant now);
+  [[nodiscard]] Effects settle(Instant now);
+
   Options options_;
+  std::unique_ptr<State> state_;
+  std::unique_ptr<Publisher> publisher_;
+  std::unique_ptr<Pass> pass_;  ///< An unfinished one; holds room in state_, so it goes first.
 };
 
 }  // namespace muster::engine

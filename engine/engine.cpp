@@ -1,0 +1,215 @@
+#include "engine/engine.hpp"
+
+#include "engine/invariants.hpp"
+#include "engine/pass.hpp"
+#include "engine/publisher.hpp"
+#include "engine/repair.hpp"
+#include "engine/state.hpp"
+
+#include <algorithm>
+
+namespace muster::engine {
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+}  // namespace
+
+Engine::Engine(Options options)
+    : options_(options),
+      state_(std::make_unique<State>()),
+      publisher_(std::make_unique<Publisher>()) {}
+
+Engine::~Engine() = default;
+
+Effects Engine::step(const Event& event, Instant now) {
+  if (std::holds_alternative<Settle>(event)) return settle(now);
+  // What the pass holds belongs to the state it saw.
+  if (pass_) {
+    pass_.reset();
+    state_->wants_pass = true;
+  }
+  apply(event, now);
+  return {};
+}
+
+Effects Engine::settle(Instant now) {
+  Effects effects;
+  if (!pass_) {
+    state_->ensure_tree();
+    repair_plans(*state_, effects.list);
+    pass_ = std::make_unique<Pass>(*state_, now);
+  }
+  effects.more = !pass_->run(options_.settle_budget, effects.list);
+  if (!effects.more) pass_.reset();
+  return effects;
+}
+
+void Engine::apply(const Event& event, Instant now) {
+  State& s = *state_;
+  std::visit(Overloaded{
+                 [&](const NodeUpserted& e) { s.upsert_node(e.node); },
+                 [&](const NodeDeleted& e) {
+                   if (const auto node = s.fleet.find(e.name); node && s.fleet.present(*node)) {
+                     s.remove_node(*node);
+                   }
+                 },
+                 [&](const NamespaceUpserted& e) {
+                   s.namespaces[e.ns.name] = e.ns.labels;
+                   s.queues_dirty = s.wants_pass = true;
+                 },
+                 [&](const NamespaceDeleted& e) {
+                   s.namespaces.erase(e.name);
+                   s.queues_dirty = s.wants_pass = true;
+                 },
+                 [&](const FlavorUpserted& e) {
+                   s.flavors.insert_or_assign(e.flavor.name, e.flavor);
+                   s.queues_dirty = s.wants_pass = true;
+                 },
+                 [&](const FlavorDeleted& e) {
+                   s.flavors.erase(e.name);
+                   s.queues_dirty = s.wants_pass = true;
+                 },
+                 [&](const TopologyUpserted& e) {
+                   s.topologies.insert_or_assign(e.topology.name, e.topology);
+                   s.queues_dirty = s.wants_pass = true;
+                 },
+                 [&](const TopologyDeleted& e) {
+                   s.topologies.erase(e.name);
+                   s.queues_dirty = s.wants_pass = true;
+                 },
+                 [&](const CohortUpserted& e) {
+                   s.cohorts.insert_or_assign(e.cohort.name, e.cohort);
+                   s.mark_tree_dirty();
+                 },
+                 [&](const CohortDeleted& e) {
+                   s.cohorts.erase(e.name);
+                   s.mark_tree_dirty();
+                 },
+                 [&](const ClusterQueueUpserted& e) {
+                   s.queues.insert_or_assign(e.queue.name(), e.queue);
+                   s.mark_tree_dirty();
+                   s.file_all_of(e.queue.name());
+                 },
+                 [&](const ClusterQueueDeleted& e) {
+                   s.queues.erase(e.name);
+                   s.mark_tree_dirty();
+                   s.file_all_of(e.name);
+                 },
+                 [&](const LocalQueueUpserted& e) {
+                   s.local_queues.insert_or_assign(e.queue.key, e.queue);
+                   s.file_all_of(e.queue.key);
+                 },
+                 [&](const LocalQueueDeleted& e) {
+                   s.local_queues.erase(e.key);
+                   s.file_all_of(e.key);
+                 },
+                 [&](const WorkloadUpserted& e) { upsert_workload(e.workload, now); },
+                 [&](const WorkloadDeleted& e) { s.erase_record(e.key); },
+                 [&](const PodPlaced& e) { s.place_pod(e.pod); },
+                 [&](const PodGone& e) { (void)s.remove_pod(e.uid); },
+                 [&](const AdmissionRefused& e) {
+                   WorkloadRecord* record = s.find(e.key);
+                   if (record != nullptr && record->phase == Phase::kAssumed) {
+                     s.release(*record, Phase::kPending);
+                   }
+                 },
+                 [&](const EvictionRefused& e) {
+                   WorkloadRecord* record = s.find(e.key);
+                   if (record != nullptr && record->phase == Phase::kEvicting) {
+                     s.set_phase(*record, Phase::kReserved);
+                     s.wants_pass = true;
+                   }
+                 },
+                 [&](const QuotaReleased& e) {
+                   WorkloadRecord* record = s.find(e.key);
+                   if (record != nullptr && record->holds_quota())
+                     s.release(*record, Phase::kPending);
+                 },
+                 [&](const NodesInDoubt& e) {
+                   s.nodes_in_doubt.clear();
+                   for (const NodeName& name : e.nodes) {
+                     if (const auto node = s.fleet.find(name)) s.nodes_in_doubt.push_back(*node);
+                   }
+                 },
+                 [&](const Settle&) {},
+             },
+             event);
+}
+
+void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
+  State& s = *state_;
+  WorkloadRecord* known = s.find(spec.key);
+  // A new object under an old name is another workload.
+  if (known != nullptr && known->spec.uid != spec.uid) {
+    s.erase_record(spec.key);
+    known = nullptr;
+  }
+  if (known != nullptr && known->spec == spec) return;
+  WorkloadRecord& record = s.upsert_record(spec);
+
+  if (spec.finished) {
+    if (record.holds_quota()) {
+      s.release(record, Phase::kFinished);
+    } else if (record.phase != Phase::kFinished) {
+      record.phase = Phase::kFinished;
+      s.file(record);
+      s.set_phase(record, Phase::kFinished);
+    }
+    return;
+  }
+  if (!spec.admission) {
+    // Not written yet (Assumed), or cleared: by us after an eviction, or by hand.
+    if (record.phase == Phase::kReserved || record.phase == Phase::kEvicting) {
+      s.release(record, Phase::kPending);
+    }
+    return;
+  }
+  const Phase phase = spec.evicted ? Phase::kEvicting : Phase::kReserved;
+  if (record.holds_quota() && *record.admission == *spec.admission) {
+    // An eviction that is decided but not written yet stays decided.
+    if (record.phase != Phase::kEvicting) s.set_phase(record, phase);
+    if (spec.quota_reserved_at) record.reserved_at = spec.quota_reserved_at;
+    return;
+  }
+  const Phase next = record.phase == Phase::kEvicting ? Phase::kEvicting : phase;
+  if (record.holds_quota()) s.release(record, Phase::kPending);
+  s.hold(record, *spec.admission, next, spec.quota_reserved_at.value_or(now));
+}
+
+bool Engine::wants_settle(Instant now) const {
+  if (pass_ || state_->wants_pass || !state_->suspects.empty()) return true;
+  const auto wakeup = next_wakeup();
+  return wakeup && *wakeup <= now;
+}
+
+std::optional<Instant> Engine::next_wakeup() const {
+  // Back-offs that ended before the last pass were considered by it.
+  const auto next =
+      state_->backing_off.upper_bound({state_->last_pass, WorkloadKey{Namespace("\x7f"), ""}});
+  if (next == state_->backing_off.end()) return std::nullopt;
+  return next->first;
+}
+
+std::shared_ptr<const Snapshot> Engine::publish() {
+  state_->ensure_tree();
+  return publisher_->publish(*state_);
+}
+
+std::optional<Explanation> Engine::explanation(const WorkloadKey& key) const {
+  const WorkloadRecord* record = state_->find(key);
+  if (record == nullptr || record->phase != Phase::kPending) return std::nullopt;
+  if (record->class_key.empty()) return state_->homeless_reason(*record);
+  return state_->pending.at(record->queue).at(record->class_key).verdict;
+}
+
+std::vector<std::string> Engine::check_invariants() const {
+  return check_state(*state_);
+}
+
+}  // namespace muster::engine

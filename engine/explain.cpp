@@ -1,0 +1,161 @@
+#include "engine/explain.hpp"
+
+#include "base/quantity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace muster::engine {
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+std::string amount_of(const ResourceName& resource, Amount amount) {
+  return fmt::format("{} {}", format_amount(resource, amount), resource);
+}
+
+std::string scope_of(const QuotaShortfall& shortfall) {
+  return fmt::format("{} {}", shortfall.in_cohort ? "cohort" : "ClusterQueue", shortfall.scope);
+}
+
+std::string describe_quota(PendingReason reason, const QuotaShortfall& shortfall) {
+  const ResourceName& resource = shortfall.what.resource;
+  if (reason == PendingReason::kExceedsMaxQuota) {
+    return fmt::format("exceeds max quota: {} asked, {} possible in flavor {} of {}",
+                       amount_of(resource, shortfall.asked),
+                       format_amount(resource, shortfall.available), shortfall.what.flavor,
+                       scope_of(shortfall));
+  }
+  return fmt::format("waits for quota: {} asked, {} free in flavor {} of {}",
+                     amount_of(resource, shortfall.asked),
+                     format_amount(resource, std::max(shortfall.available, Amount())),
+                     shortfall.what.flavor, scope_of(shortfall));
+}
+
+std::string describe_nodes(const NodesShortfall& shortfall) {
+  std::string text =
+      fmt::format("nodes of flavor {} have room for {} of {} pods of {}", shortfall.flavor,
+                  shortfall.fitting, shortfall.asked, shortfall.pod_set);
+  if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
+  if (!shortfall.excluded.empty()) {
+    text += fmt::format(" ({} nodes; left out:", shortfall.nodes);
+    for (const auto& [cause, count] : shortfall.excluded)
+      text += fmt::format(" {} {},", count, cause);
+    text.back() = ')';
+  }
+  return text;
+}
+
+std::string describe_cause(PendingReason reason, const Cause& cause) {
+  return std::visit(
+      Overloaded{
+          [&](const QuotaShortfall& shortfall) { return describe_quota(reason, shortfall); },
+          [](const FlavorMismatch& mismatch) {
+            return fmt::format("flavor {} does not fit: {}", mismatch.flavor, mismatch.detail);
+          },
+          [](const NodesShortfall& shortfall) { return describe_nodes(shortfall); },
+          [](const QueueUnusable& queue) { return queue.detail; },
+          [](const AwaitingVictims& awaiting) {
+            std::string text = "waits for preempted workloads to leave:";
+            for (const WorkloadKey& victim : awaiting.victims) text += fmt::format(" {},", victim);
+            text.pop_back();
+            return text;
+          },
+      },
+      cause);
+}
+
+std::string rule_in_words(const Evict& evict) {
+  if (!evict.rule) return "";
+  switch (*evict.rule) {
+    case PreemptionRule::kInClusterQueue:
+      return "it has a lower place in the same ClusterQueue";
+    case PreemptionRule::kInCohortReclamation:
+      return "it borrowed quota that is taken back";
+    case PreemptionRule::kInCohortReclaimWhileBorrowing:
+      return "a workload of higher priority may borrow its quota";
+    case PreemptionRule::kInCohortFairSharing:
+      return "its queue has the larger share of the cohort";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string describe(const Explanation& explanation) {
+  if (explanation.causes.empty()) return std::string(to_string(explanation.reason));
+  std::string text;
+  for (const Cause& cause : explanation.causes) {
+    if (!text.empty()) text += "; ";
+    text += describe_cause(explanation.reason, cause);
+  }
+  return text;
+}
+
+std::string needs(const Explanation& explanation) {
+  if (explanation.causes.empty()) return "";
+  return std::visit(
+      Overloaded{
+          [](const QuotaShortfall& shortfall) {
+            // An oversubscribed tree has a negative rest: the change must cover that as well.
+            return fmt::format(
+                "{} in {}",
+                amount_of(shortfall.what.resource, shortfall.asked - shortfall.available),
+                scope_of(shortfall));
+          },
+          [](const FlavorMismatch&) { return std::string(); },
+          [](const NodesShortfall& shortfall) {
+            std::string text = fmt::format("room for {} more pods of {} on nodes of flavor {}",
+                                           shortfall.asked - shortfall.fitting, shortfall.pod_set,
+                                           shortfall.flavor);
+            if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
+            return text;
+          },
+          [](const QueueUnusable&) { return std::string(); },
+          [](const AwaitingVictims& awaiting) {
+            return fmt::format("{} preempted workloads to leave", awaiting.victims.size());
+          },
+      },
+      explanation.causes.front());
+}
+
+std::string describe(const Admit& admit) {
+  std::string text = fmt::format("admitted to ClusterQueue {}", admit.admission.cluster_queue);
+  for (const PodSetAssignment& pod_set : admit.admission.pod_sets) {
+    text += fmt::format("; {}: {} pods", pod_set.name, pod_set.count);
+    if (!pod_set.nodes.empty()) text += fmt::format(" on {} nodes", pod_set.nodes.size());
+  }
+  bool first = true;
+  for (const auto& [what, amount] : admit.borrowed) {
+    text += fmt::format("{}{} of {}", first ? "; borrows " : ", ", amount_of(what.resource, amount),
+                        what.flavor);
+    first = false;
+  }
+  return text;
+}
+
+std::string describe(const Evict& evict) {
+  switch (evict.reason) {
+    case EvictionReason::kPreempted:
+      return fmt::format("preempted for {} (ClusterQueue {}): {}",
+                         evict.preemptor ? evict.preemptor->to_string() : std::string("a workload"),
+                         evict.preemptor_queue, rule_in_words(evict));
+    case EvictionReason::kClusterQueueStopped:
+      return fmt::format("ClusterQueue {} is stopped and drained", evict.cluster_queue);
+    case EvictionReason::kLocalQueueStopped:
+      return "its LocalQueue is stopped and drained";
+    case EvictionReason::kNodeFailures:
+      return "a planned node was lost and no other room was found";
+    case EvictionReason::kDeactivated:
+      return "the workload was deactivated";
+  }
+  return "";
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,84 @@
+#include "engine/invariants.hpp"
+
+#include <fmt/format.h>
+
+namespace muster::engine {
+namespace {
+
+struct NodeTotals {
+  Resources foreign;
+  Resources planned;
+};
+
+void check_quota(const State& state, std::vector<std::string>& violations) {
+  std::map<ClusterQueueName, quota::FlavorAmounts> totals;
+  for (const auto& [key, record] : state.workloads) {
+    if (!record.holds_quota()) continue;
+    for (const auto& [what, amount] : record.usage) totals[record.queue][what] += amount;
+  }
+  for (const quota::NodeIndex queue : state.tree.queues()) {
+    const quota::FlavorAmounts& expected = totals[state.tree.queue_name(queue)];
+    for (std::uint32_t i = 0; i < state.tree.fr_count(); ++i) {
+      const quota::FrId fr(i);
+      const auto found = expected.find(state.tree.fr(fr));
+      const Amount want = found == expected.end() ? Amount() : found->second;
+      const Amount have = state.tree.usage(queue, fr);
+      if (want == have) continue;
+      violations.push_back(
+          fmt::format("usage of {}/{} in ClusterQueue {} is {}, its workloads hold {}",
+                      state.tree.fr(fr).flavor, state.tree.fr(fr).resource,
+                      state.tree.queue_name(queue), have, want));
+    }
+  }
+  for (std::string& line : state.tree.check_usage()) violations.push_back(std::move(line));
+}
+
+void check_nodes(const State& state, std::vector<std::string>& violations) {
+  std::map<topology::NodeIndex, NodeTotals> totals;
+  std::map<WorkloadKey, std::vector<std::int64_t>> claims;
+  for (const auto& [uid, pod] : state.pods) {
+    totals[pod.node].foreign += pod.foreign;
+    if (!pod.slot) continue;
+    const WorkloadKey& key = state.workload_by_owner.at(pod.use.owner_uid);
+    auto& counts = claims[key];
+    counts.resize(state.workloads.at(key).plan.size());
+    ++counts.at(*pod.slot);
+  }
+  for (const auto& [key, record] : state.workloads) {
+    for (std::size_t i = 0; i < record.plan.size(); ++i) {
+      const PlannedSlots& entry = record.plan[i];
+      totals[entry.node].planned += record.per_pod[entry.pod_set].times(entry.slots);
+      const auto found = claims.find(key);
+      const std::int64_t claimed = found == claims.end() ? 0 : found->second[i];
+      if (claimed != entry.claimed || claimed > entry.slots) {
+        violations.push_back(fmt::format("{} has {} of {} slots on {} claimed by {} pods", key,
+                                         entry.claimed, entry.slots, state.fleet.name(entry.node),
+                                         claimed));
+      }
+    }
+  }
+  for (std::uint32_t i = 0; i < state.fleet.slots(); ++i) {
+    const topology::NodeIndex node(i);
+    const NodeTotals& expected = totals[node];
+    if (!(state.fleet.use(node, topology::UseKind::kForeign) == expected.foreign)) {
+      violations.push_back(
+          fmt::format("foreign use of node {} differs from its pods", state.fleet.name(node)));
+    }
+    if (!(state.fleet.use(node, topology::UseKind::kPlanned) == expected.planned)) {
+      violations.push_back(
+          fmt::format("planned use of node {} differs from its slots", state.fleet.name(node)));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> check_state(const State& state) {
+  std::vector<std::string> violations;
+  // A dirty tree is counted anew before anyone reads it.
+  if (!state.tree_dirty) check_quota(state, violations);
+  check_nodes(state, violations);
+  return violations;
+}
+
+}  // namespace muster::engine

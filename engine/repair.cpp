@@ -1,0 +1,161 @@
+#include "engine/repair.hpp"
+
+#include "engine/planner.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace muster::engine {
+namespace {
+
+bool overbooked(const Resources& free) {
+  for (std::size_t i = 0; i < free.extent(); ++i) {
+    if (free[ResourceId(static_cast<std::uint16_t>(i))].is_negative()) return true;
+  }
+  return false;
+}
+
+/// Unclaimed slots of one pod set on one node.
+struct Loose {
+  WorkloadKey workload;
+  std::size_t pod_set = 0;
+  std::int64_t slots = 0;
+};
+
+std::vector<Loose> loose_slots(const State& state, topology::NodeIndex node) {
+  std::vector<Loose> loose;
+  const auto plans = state.plans_by_node.find(node);
+  if (plans == state.plans_by_node.end()) return loose;
+  for (const WorkloadKey& key : plans->second) {
+    const WorkloadRecord& record = state.workloads.at(key);
+    if (record.phase == Phase::kEvicting) continue;
+    for (const PlannedSlots& entry : record.plan) {
+      if (entry.node != node || entry.slots <= entry.claimed) continue;
+      loose.push_back(Loose{key, entry.pod_set, entry.slots - entry.claimed});
+    }
+  }
+  // The least important gives way first.
+  std::stable_sort(loose.begin(), loose.end(), [&](const Loose& a, const Loose& b) {
+    const WorkloadRecord& left = state.workloads.at(a.workload);
+    const WorkloadRecord& right = state.workloads.at(b.workload);
+    return std::tuple(left.spec.priority, -left.reserved_at->us, left.spec.uid) <
+           std::tuple(right.spec.priority, -right.reserved_at->us, right.spec.uid);
+  });
+  return loose;
+}
+
+/// A required domain binds the replacement too: it must be where the rest of the pod set is.
+void stay_in_domain(const State& state, const PodSetSpec& pod_set,
+                    const std::vector<NodeCount>& kept, topology::PlaceRequest& request) {
+  if (!pod_set.topology || pod_set.topology->mode != TopologyRequest::Mode::kRequired) return;
+  for (const NodeCount& entry : kept) {
+    const auto node = state.fleet.find(entry.node);
+    if (!node || !state.fleet.present(*node)) continue;
+    const LabelMap& labels = state.fleet.facts(*node).labels;
+    for (const std::string& level : request.nodes.levels) {
+      const auto label = labels.find(level);
+      if (label != labels.end()) {
+        request.nodes.constraints.node_selector.insert_or_assign(level, label->second);
+      }
+      if (level == pod_set.topology->level) return;
+    }
+    return;
+  }
+}
+
+/// The admission with `count` slots of `node` in pod set `index` planned elsewhere; nothing when
+/// there is no room. The record's own plan must already lack these slots.
+std::optional<Admission> replace_slots(State& state, const WorkloadRecord& record,
+                                       const Admission& before, std::size_t index,
+                                       topology::NodeIndex node, std::int64_t count) {
+  const PodSetSpec& pod_set = record.spec.pod_sets[index];
+  PlacementScope scope = scope_of(state, pod_set, before.pod_sets[index]);
+  scope.request.count = count;
+  stay_in_domain(state, pod_set, record.admission->pod_sets[index].nodes, scope.request);
+  const auto placed = topology::place(scope.request, state.fleet);
+  if (!placed) return std::nullopt;
+
+  Admission after = before;
+  std::vector<NodeCount>& nodes = after.pod_sets[index].nodes;
+  const NodeName& lost = state.fleet.name(node);
+  std::int64_t rest = count;
+  // From the back: pods that are bound there took the first slots.
+  for (std::size_t i = nodes.size(); i-- > 0 && rest > 0;) {
+    if (nodes[i].node != lost) continue;
+    const std::int64_t moved = std::min(rest, nodes[i].count);
+    nodes[i].count -= moved;
+    rest -= moved;
+    const auto position = nodes.begin() + static_cast<std::ptrdiff_t>(i);
+    if (rest > 0) {
+      if (position->count == 0) nodes.erase(position);
+      continue;
+    }
+    std::vector<NodeCount> replacement;
+    for (const topology::NodeShare& share : *placed) {
+      replacement.push_back(NodeCount{state.fleet.name(share.node), share.count});
+    }
+    const bool empty = position->count == 0;
+    auto at = nodes.insert(position + 1, replacement.begin(), replacement.end());
+    if (empty) nodes.erase(at - 1);
+  }
+  return after;
+}
+
+/// The admission without `count` slots of `node`: what is kept while a replacement is sought.
+Admission without_slots(const Admission& before, std::size_t index, const NodeName& node,
+                        std::int64_t count) {
+  Admission reduced = before;
+  std::vector<NodeCount>& nodes = reduced.pod_sets[index].nodes;
+  for (std::size_t i = nodes.size(); i-- > 0 && count > 0;) {
+    if (nodes[i].node != node) continue;
+    const std::int64_t moved = std::min(count, nodes[i].count);
+    nodes[i].count -= moved;
+    count -= moved;
+    if (nodes[i].count == 0) nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return reduced;
+}
+
+void move(State& state, const Loose& loose, topology::NodeIndex node,
+          std::vector<Effect>& effects) {
+  WorkloadRecord& record = state.workloads.at(loose.workload);
+  const Admission before = *record.admission;
+  state.change_plan(record,
+                    without_slots(before, loose.pod_set, state.fleet.name(node), loose.slots));
+  const auto after = replace_slots(state, record, before, loose.pod_set, node, loose.slots);
+  if (after) {
+    state.change_plan(record, *after);
+    effects.emplace_back(Replan{record.spec.key, *after});
+    return;
+  }
+  state.change_plan(record, before);
+  state.set_phase(record, Phase::kEvicting);
+  effects.emplace_back(Evict{record.spec.key, record.queue, EvictionReason::kNodeFailures,
+                             std::nullopt, std::nullopt, ClusterQueueName()});
+}
+
+bool can_honour(State& state, const Loose& loose, topology::NodeIndex node) {
+  if (!state.fleet.present(node)) return false;
+  const WorkloadRecord& record = state.workloads.at(loose.workload);
+  const PlacementScope scope = scope_of(state, record.spec.pod_sets[loose.pod_set],
+                                        record.admission->pod_sets[loose.pod_set]);
+  return !topology::judge(scope.request.nodes, state.fleet.facts(node)).has_value();
+}
+
+}  // namespace
+
+void repair_plans(State& state, std::vector<Effect>& effects) {
+  // Moving slots makes other nodes suspect only where room is taken that was free: a fixpoint is
+  // reached in one round, later rounds look at what the changes themselves marked.
+  std::set<topology::NodeIndex> suspects;
+  suspects.swap(state.suspects);
+  for (const topology::NodeIndex node : suspects) {
+    for (const Loose& loose : loose_slots(state, node)) {
+      if (state.workloads.at(loose.workload).phase == Phase::kEvicting) continue;
+      if (can_honour(state, loose, node) && !overbooked(state.fleet.free(node))) continue;
+      move(state, loose, node, effects);
+    }
+  }
+}
+
+}  // namespace muster::engine

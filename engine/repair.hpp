@@ -1,0 +1,16 @@
+#pragma once
+// Plans that do not hold any more: a planned node was lost or cordoned, or somebody took the room.
+
+#include "engine/effect.hpp"
+#include "engine/state.hpp"
+
+#include <vector>
+
+namespace muster::engine {
+
+/// Looks at every suspect node. Slots without a pod that the node cannot honour are planned anew in
+/// the same place of the slot order (other ranks keep their nodes); where that is impossible the
+/// workload is evicted as a whole. Slots with a live pod are left alone: the pod keeps its node.
+void repair_plans(State& state, std::vector<Effect>& effects);
+
+}  // namespace muster::engine

@@ -1,0 +1,534 @@
+#include "engine/state.hpp"
+
+#include "base/assert.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace muster::engine {
+
+std::int64_t WorkloadRecord::total_pods() const {
+  std::int64_t total = 0;
+  if (admission) {
+    for (const PodSetAssignment& pod_set : admission->pod_sets) total += pod_set.count;
+  } else {
+    for (const PodSetSpec& pod_set : spec.pod_sets) total += pod_set.count;
+  }
+  return total;
+}
+
+PendingOrder pending_order(const WorkloadSpec& spec) {
+  // -INT64_MIN does not exist; the lowest priority shares its place with the next one.
+  const std::int64_t priority =
+      std::max(spec.priority, std::numeric_limits<std::int64_t>::min() + 1);
+  return PendingOrder{-priority,
+                      spec.created ? spec.created->us : std::numeric_limits<std::int64_t>::max(),
+                      spec.uid, spec.key};
+}
+
+// ---------------------------------------------------------------- nodes
+
+topology::NodeIndex State::upsert_node(const NodeSpec& node) {
+  topology::NodeFacts facts{node.name,   node.labels,
+                            node.taints, Resources::from_list(node.allocatable, resources),
+                            node.ready,  node.unschedulable};
+  const topology::NodeIndex index = fleet.upsert(std::move(facts));
+  suspects.insert(index);
+  touch_node(index);
+  wants_pass = true;
+  return index;
+}
+
+void State::remove_node(topology::NodeIndex node) {
+  touch_node(node);
+  suspects.insert(node);
+  fleet.remove(node);
+  wants_pass = true;
+}
+
+// ---------------------------------------------------------------- quota
+
+quota::FlavorAmounts State::usage_of(const Admission& admission) {
+  quota::FlavorAmounts usage;
+  for (const PodSetAssignment& pod_set : admission.pod_sets) {
+    for (const auto& [resource, amount] : pod_set.usage) {
+      const auto flavor = pod_set.flavors.find(resource);
+      // Usage of a resource that got no flavor is charged to nobody.
+      if (flavor == pod_set.flavors.end()) continue;
+      usage[quota::FlavorResource{flavor->second, resource}] += amount;
+    }
+  }
+  return usage;
+}
+
+void State::mark_tree_dirty() {
+  tree_dirty = true;
+  queues_dirty = true;
+  wants_pass = true;
+}
+
+void State::ensure_tree() {
+  if (!tree_dirty) return;
+  tree_dirty = false;
+  std::vector<quota::CohortSpec> cohort_specs;
+  for (const auto& [name, cohort] : cohorts) cohort_specs.push_back(cohort);
+  std::vector<quota::QueueQuotaSpec> queue_specs;
+  for (const auto& [name, queue] : queues) queue_specs.push_back(queue.quota);
+  std::vector<quota::FlavorResource> charged;
+  for (const auto& [queue, keys] : holders) {
+    for (const WorkloadKey& key : keys) {
+      for (const auto& [what, amount] : workloads.at(key).usage) charged.push_back(what);
+    }
+  }
+  std::sort(charged.begin(), charged.end());
+  charged.erase(std::unique(charged.begin(), charged.end()), charged.end());
+
+  tree = quota::QuotaTree::build(cohort_specs, queue_specs, charged);
+  for (const auto& [queue, keys] : holders) {
+    const auto node = tree.find_queue(queue);
+    // A deleted ClusterQueue has no place in the tree; its workloads still hold their nodes.
+    if (!node) continue;
+    for (const WorkloadKey& key : keys) {
+      tree.add_usage(*node, tree.to_fr_amounts(workloads.at(key).usage));
+    }
+  }
+}
+
+std::optional<QueueProblem> State::problem_of(const ClusterQueueSpec& queue) const {
+  if (queue.stop_policy != StopPolicy::kNone)
+    return QueueProblem{"Stopped", "ClusterQueue is stopped"};
+  for (const quota::ResourceGroup& group : queue.quota.resource_groups) {
+    for (const quota::FlavorQuotas& quotas : group.flavors) {
+      const auto flavor = flavors.find(quotas.flavor);
+      if (flavor == flavors.end()) {
+        return QueueProblem{"FlavorNotFound",
+                            fmt::format("ResourceFlavor {} does not exist", quotas.flavor)};
+      }
+      const auto& topology = flavor->second.topology;
+      if (topology && !topologies.contains(*topology)) {
+        return QueueProblem{"TopologyNotFound",
+                            fmt::format("Topology {} of ResourceFlavor {} does not exist",
+                                        *topology, quotas.flavor)};
+      }
+    }
+  }
+  if (!queue.admission_checks.empty()) {
+    return QueueProblem{
+        "AdmissionCheckInactive",
+        fmt::format("admission check {} has no controller here", queue.admission_checks.front())};
+  }
+  const auto node = tree.find_queue(queue.name());
+  if (node && tree.in_cycle(*node)) {
+    return QueueProblem{"Unknown", "its cohort is part of, or hangs below, a cycle of cohorts"};
+  }
+  return std::nullopt;
+}
+
+quota::NodeIndex State::queue_node(const ClusterQueueName& queue) const {
+  const auto node = tree.find_queue(queue);
+  MUSTER_ASSERT(node.has_value(), "ClusterQueue {} is not in the tree", queue);
+  return *node;
+}
+
+// ---------------------------------------------------------------- workloads
+
+WorkloadRecord* State::find(const WorkloadKey& key) {
+  const auto found = workloads.find(key);
+  return found == workloads.end() ? nullptr : &found->second;
+}
+
+const WorkloadRecord* State::find(const WorkloadKey& key) const {
+  const auto found = workloads.find(key);
+  return found == workloads.end() ? nullptr : &found->second;
+}
+
+void State::touch(WorkloadRecord& record) {
+  if (!record.spec.owner_uid.empty()) dirty_owners.insert(record.spec.owner_uid);
+  queues_dirty = true;
+  uncount(record);
+  if (record.phase == Phase::kFinished) return;
+  record.counted_in = LocalQueueKey{record.spec.key.ns, record.spec.queue_name};
+  record.counted.pending = record.phase == Phase::kPending ? 1 : 0;
+  record.counted.reserving = record.holds_quota() ? 1 : 0;
+  record.counted.admitted = record.holds_quota() && record.phase != Phase::kEvicting ? 1 : 0;
+  record.counted.usage = record.usage;
+  LocalQueueCounts& total = counts[*record.counted_in];
+  total.pending += record.counted.pending;
+  total.reserving += record.counted.reserving;
+  total.admitted += record.counted.admitted;
+  for (const auto& [what, amount] : record.counted.usage) total.usage[what] += amount;
+}
+
+void State::uncount(WorkloadRecord& record) {
+  if (!record.counted_in) return;
+  const auto position = counts.find(*record.counted_in);
+  LocalQueueCounts& total = position->second;
+  total.pending -= record.counted.pending;
+  total.reserving -= record.counted.reserving;
+  total.admitted -= record.counted.admitted;
+  for (const auto& [what, amount] : record.counted.usage) {
+    const auto entry = total.usage.find(what);
+    entry->second -= amount;
+    if (entry->second.is_zero()) total.usage.erase(entry);
+  }
+  if (total == LocalQueueCounts{}) counts.erase(position);
+  record.counted_in.reset();
+}
+
+WorkloadRecord& State::upsert_record(const WorkloadSpec& spec) {
+  auto [position, created] = workloads.try_emplace(spec.key);
+  WorkloadRecord& record = position->second;
+  if (!created) {
+    unfile(record);
+    if (record.spec.owner_uid != spec.owner_uid) adopt_owner(record, spec.owner_uid);
+  }
+  if (!created && record.spec.queue_name != spec.queue_name) {
+    workloads_by_local_queue[LocalQueueKey{spec.key.ns, record.spec.queue_name}].erase(spec.key);
+  }
+  record.spec = spec;
+  workloads_by_local_queue[LocalQueueKey{spec.key.ns, spec.queue_name}].insert(spec.key);
+  if (!spec.owner_uid.empty()) workload_by_owner[spec.owner_uid] = spec.key;
+  file(record);
+  touch(record);
+  return record;
+}
+
+void State::adopt_owner(WorkloadRecord& record, const Uid& owner) {
+  // Members are recognised by their owner: seats are given up under the old one and taken again
+  // under the new one.
+  touch(record);
+  if (record.holds_quota()) release_plan(record);
+  const auto former = workload_by_owner.find(record.spec.owner_uid);
+  if (former != workload_by_owner.end() && former->second == record.spec.key) {
+    workload_by_owner.erase(former);
+  }
+  record.spec.owner_uid = owner;
+  if (!owner.empty()) workload_by_owner[owner] = record.spec.key;
+  if (record.holds_quota()) charge_plan(record);
+}
+
+void State::erase_record(const WorkloadKey& key) {
+  const auto position = workloads.find(key);
+  if (position == workloads.end()) return;
+  WorkloadRecord& record = position->second;
+  if (record.holds_quota()) release(record, Phase::kFinished);
+  unfile(record);
+  touch(record);
+  uncount(record);
+  const auto owner = workload_by_owner.find(record.spec.owner_uid);
+  if (owner != workload_by_owner.end() && owner->second == key) workload_by_owner.erase(owner);
+  const auto local = workloads_by_local_queue.find(LocalQueueKey{key.ns, record.spec.queue_name});
+  local->second.erase(key);
+  if (local->second.empty()) workloads_by_local_queue.erase(local);
+  workloads.erase(position);
+}
+
+void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase,
+                 Instant reserved_at) {
+  MUSTER_ASSERT(!record.holds_quota(), "{} holds quota already", record.spec.key);
+  unfile(record);
+  record.admission = admission;
+  record.reserved_at = reserved_at;
+  record.usage = usage_of(admission);
+  record.queue = admission.cluster_queue;
+  record.phase = phase;
+  holders[record.queue].insert(record.spec.key);
+  if (phase == Phase::kEvicting) evicting.insert(record.spec.key);
+
+  // A dirty tree is charged with everything when it is built.
+  if (const auto node = tree.find_queue(record.queue); node && !tree_dirty) {
+    const bool known =
+        std::all_of(record.usage.begin(), record.usage.end(),
+                    [&](const auto& entry) { return tree.find_fr(entry.first).has_value(); });
+    if (known) {
+      tree.add_usage(*node, tree.to_fr_amounts(record.usage));
+    } else {
+      mark_tree_dirty();  // It holds something that no quota names: give that a place.
+    }
+  }
+  charge_plan(record);
+  touch(record);
+}
+
+void State::release(WorkloadRecord& record, Phase next) {
+  MUSTER_ASSERT(record.holds_quota(), "{} holds no quota", record.spec.key);
+  release_plan(record);
+  if (const auto node = tree.find_queue(record.queue); node && !tree_dirty) {
+    tree.remove_usage(*node, tree.to_fr_amounts(record.usage));
+  }
+  holders[record.queue].erase(record.spec.key);
+  evicting.erase(record.spec.key);
+  record.usage.clear();
+  record.admission.reset();
+  record.reserved_at.reset();
+  record.phase = next;
+  file(record);
+  touch(record);
+  wants_pass = true;
+}
+
+void State::set_phase(WorkloadRecord& record, Phase phase) {
+  record.phase = phase;
+  if (phase == Phase::kEvicting) {
+    evicting.insert(record.spec.key);
+  } else {
+    evicting.erase(record.spec.key);
+  }
+  touch(record);
+}
+
+void State::change_plan(WorkloadRecord& record, const Admission& admission) {
+  release_plan(record);
+  record.admission = admission;
+  charge_plan(record);
+  touch(record);
+}
+
+void State::charge_plan(WorkloadRecord& record) {
+  record.per_pod.clear();
+  for (const PodSetSpec& pod_set : record.spec.pod_sets) {
+    record.per_pod.push_back(Resources::from_list(pod_set.node_requests, resources));
+  }
+  for (std::size_t i = 0; i < record.admission->pod_sets.size(); ++i) {
+    // An admission written by others may name pod sets that the spec does not have.
+    if (i >= record.per_pod.size()) break;
+    for (const NodeCount& entry : record.admission->pod_sets[i].nodes) {
+      if (entry.count <= 0) continue;
+      const topology::NodeIndex node = fleet.ensure(entry.node);
+      fleet.charge(node, topology::UseKind::kPlanned, record.per_pod[i].times(entry.count));
+      record.plan.push_back(PlannedSlots{node, i, entry.count, 0});
+      plans_by_node[node].insert(record.spec.key);
+      if (!fleet.present(node)) suspects.insert(node);
+      touch_node(node);
+    }
+  }
+  seat_pods(record);
+}
+
+void State::release_plan(WorkloadRecord& record) {
+  const auto members = pods_by_owner.find(record.spec.owner_uid);
+  if (members != pods_by_owner.end()) {
+    for (const Uid& uid : members->second) unseat(pods.at(uid));
+  }
+  const std::vector<PlannedSlots> plan = std::move(record.plan);
+  record.plan.clear();
+  for (const PlannedSlots& entry : plan) {
+    fleet.release(entry.node, topology::UseKind::kPlanned,
+                  record.per_pod[entry.pod_set].times(entry.slots));
+    const auto position = plans_by_node.find(entry.node);
+    position->second.erase(record.spec.key);
+    if (position->second.empty()) plans_by_node.erase(position);
+    touch_node(entry.node);
+  }
+  if (members != pods_by_owner.end()) {
+    for (const Uid& uid : members->second) seat(pods.at(uid));
+  }
+}
+
+// ---------------------------------------------------------------- pending order
+
+std::string pending_class_key(const WorkloadSpec& spec, const ClusterQueueName& queue) {
+  fmt::memory_buffer buffer;
+  const auto out = std::back_inserter(buffer);
+  fmt::format_to(out, "{}|{}|{}|{}", queue, spec.key.ns, spec.queue_name, spec.priority);
+  for (const PodSetSpec& pod_set : spec.pod_sets) {
+    fmt::format_to(out, "|{};{};{}", pod_set.name, pod_set.count, pod_set.min_count.value_or(-1));
+    for (const auto& [name, amount] : pod_set.quota_requests)
+      fmt::format_to(out, ";q{}={}", name, amount);
+    for (const auto& [name, amount] : pod_set.node_requests)
+      fmt::format_to(out, ";n{}={}", name, amount);
+    for (const auto& [key, value] : pod_set.constraints.node_selector) {
+      fmt::format_to(out, ";s{}={}", key, value);
+    }
+    for (const Toleration& t : pod_set.constraints.tolerations) {
+      fmt::format_to(out, ";t{}/{}/{}/{}", t.key, static_cast<int>(t.op), t.value,
+                     t.effect ? static_cast<int>(*t.effect) : -1);
+    }
+    if (pod_set.constraints.required_affinity) {
+      for (const NodeSelectorTerm& term : *pod_set.constraints.required_affinity) {
+        fmt::format_to(out, ";a(");
+        const auto add = [&](char kind, const SelectorRequirement& r) {
+          fmt::format_to(out, "{}{}:{}:{},", kind, r.key, static_cast<int>(r.op),
+                         fmt::join(r.values, "/"));
+        };
+        for (const SelectorRequirement& r : term.match_expressions) add('e', r);
+        for (const SelectorRequirement& r : term.match_fields) add('f', r);
+        fmt::format_to(out, ")");
+      }
+    }
+    if (pod_set.topology) {
+      fmt::format_to(out, ";T{}:{}", static_cast<int>(pod_set.topology->mode),
+                     pod_set.topology->level);
+    }
+  }
+  return fmt::to_string(buffer);
+}
+
+void State::unfile(WorkloadRecord& record) {
+  homeless.erase(record.spec.key);
+  homeless_unannounced.erase(record.spec.key);
+  if (record.spec.requeue_at) backing_off.erase({*record.spec.requeue_at, record.spec.key});
+  if (record.class_key.empty()) return;
+  const auto queue = pending.find(record.queue);
+  if (queue != pending.end()) {
+    const auto position = queue->second.find(record.class_key);
+    if (position != queue->second.end()) {
+      position->second.members.erase(pending_order(record.spec));
+      position->second.unannounced.erase(pending_order(record.spec));
+      if (position->second.members.empty()) queue->second.erase(position);
+    }
+    if (queue->second.empty()) pending.erase(queue);
+  }
+  record.class_key.clear();
+}
+
+void State::file(WorkloadRecord& record) {
+  unfile(record);
+  if (record.phase != Phase::kPending) return;
+  const auto local = local_queues.find(LocalQueueKey{record.spec.key.ns, record.spec.queue_name});
+  record.queue = local == local_queues.end() ? ClusterQueueName() : local->second.cluster_queue;
+  wants_pass = true;
+  if (!record.spec.active || record.queue.empty() || !queues.contains(record.queue)) {
+    homeless.insert(record.spec.key);
+    homeless_unannounced.insert(record.spec.key);
+    return;
+  }
+  if (record.spec.requeue_at) backing_off.insert({*record.spec.requeue_at, record.spec.key});
+  record.class_key = pending_class_key(record.spec, record.queue);
+  PendingClass& same = pending[record.queue][record.class_key];
+  same.members.insert(pending_order(record.spec));
+  same.unannounced.insert(pending_order(record.spec));
+}
+
+Explanation State::homeless_reason(const WorkloadRecord& record) const {
+  if (!record.spec.active) {
+    return {PendingReason::kDeactivated, {QueueUnusable{"the workload is deactivated"}}};
+  }
+  std::string detail;
+  if (record.queue.empty()) {
+    detail = fmt::format("LocalQueue {} does not exist in namespace {}", record.spec.queue_name,
+                         record.spec.key.ns);
+  } else {
+    detail = fmt::format("ClusterQueue {} does not exist", record.queue);
+  }
+  return {PendingReason::kMisconfigured, {QueueUnusable{detail}}};
+}
+
+void State::file_all_of(const LocalQueueKey& queue) {
+  const auto members = workloads_by_local_queue.find(queue);
+  queues_dirty = wants_pass = true;
+  if (members == workloads_by_local_queue.end()) return;
+  for (const WorkloadKey& key : members->second) {
+    WorkloadRecord& record = workloads.at(key);
+    if (record.phase == Phase::kPending) file(record);
+  }
+}
+
+void State::file_all_of(const ClusterQueueName& queue) {
+  for (const auto& [key, local] : local_queues) {
+    if (local.cluster_queue == queue) file_all_of(key);
+  }
+}
+
+// ---------------------------------------------------------------- pods
+
+void State::place_pod(const PodUse& use) {
+  const auto known = pods.find(use.uid);
+  if (known != pods.end()) {
+    if (known->second.use == use) return;
+    remove_pod(use.uid);
+  }
+  PodRecord& pod = pods[use.uid];
+  pod.use = use;
+  pod.requests = Resources::from_list(use.requests, resources);
+  pod.node = fleet.ensure(use.node);
+  pods_by_node[pod.node].insert(use.uid);
+  if (!use.owner_uid.empty()) pods_by_owner[use.owner_uid].insert(use.uid);
+  seat(pod);
+  touch_node(pod.node);
+  if (workload_by_owner.contains(use.owner_uid)) dirty_owners.insert(use.owner_uid);
+}
+
+bool State::remove_pod(const Uid& uid) {
+  const auto position = pods.find(uid);
+  if (position == pods.end()) return false;
+  PodRecord& pod = position->second;
+  const bool freed_slot = pod.slot.has_value();
+  unseat(pod);
+  suspects.insert(pod.node);
+  touch_node(pod.node);
+  const auto on_node = pods_by_node.find(pod.node);
+  on_node->second.erase(uid);
+  if (on_node->second.empty()) pods_by_node.erase(on_node);
+  const Uid owner = pod.use.owner_uid;
+  if (const auto members = pods_by_owner.find(owner); members != pods_by_owner.end()) {
+    members->second.erase(uid);
+    if (members->second.empty()) pods_by_owner.erase(members);
+  }
+  pods.erase(position);
+  wants_pass = true;
+  const auto workload = workload_by_owner.find(owner);
+  if (workload == workload_by_owner.end()) return true;
+  dirty_owners.insert(owner);
+  // A member that found no slot before may take the one that is free now.
+  if (freed_slot) seat_pods(workloads.at(workload->second));
+  return true;
+}
+
+void State::seat_pods(WorkloadRecord& record) {
+  const auto members = pods_by_owner.find(record.spec.owner_uid);
+  if (members == pods_by_owner.end()) return;
+  for (const Uid& uid : members->second) {
+    PodRecord& pod = pods.at(uid);
+    if (pod.slot) continue;
+    unseat(pod);
+    seat(pod);
+  }
+}
+
+void State::seat(PodRecord& pod) {
+  const auto owner = workload_by_owner.find(pod.use.owner_uid);
+  if (owner != workload_by_owner.end() && !pod.use.nominated) {
+    WorkloadRecord& record = workloads.at(owner->second);
+    for (std::size_t i = 0; i < record.plan.size(); ++i) {
+      PlannedSlots& entry = record.plan[i];
+      if (entry.node != pod.node || entry.claimed >= entry.slots) continue;
+      const PodSetName& pod_set = record.spec.pod_sets[entry.pod_set].name;
+      if (!pod.use.pod_set.empty() && pod.use.pod_set != pod_set.value()) continue;
+      ++entry.claimed;
+      pod.slot = i;
+      break;
+    }
+  }
+  pod.foreign = pod.requests;
+  if (pod.slot) {
+    // The slot covers what was planned for it; a pod that grew since charges the rest.
+    const WorkloadRecord& record = workloads.at(owner->second);
+    const Resources& covered = record.per_pod[record.plan[*pod.slot].pod_set];
+    Resources beyond;
+    for (std::size_t i = 0; i < pod.requests.extent(); ++i) {
+      const ResourceId id(static_cast<std::uint16_t>(i));
+      if (pod.requests[id] > covered[id]) beyond.set(id, pod.requests[id] - covered[id]);
+    }
+    pod.foreign = beyond;
+  }
+  fleet.charge(pod.node, topology::UseKind::kForeign, pod.foreign);
+  if (!pod.foreign.is_zero()) suspects.insert(pod.node);
+  touch_node(pod.node);
+}
+
+void State::unseat(PodRecord& pod) {
+  fleet.release(pod.node, topology::UseKind::kForeign, pod.foreign);
+  pod.foreign = Resources();
+  if (!pod.slot) return;
+  const auto owner = workload_by_owner.find(pod.use.owner_uid);
+  if (owner != workload_by_owner.end()) {
+    WorkloadRecord& record = workloads.at(owner->second);
+    if (*pod.slot < record.plan.size()) --record.plan[*pod.slot].claimed;
+  }
+  pod.slot.reset();
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,208 @@
+#pragma once
+// The mutable truth: what exists, who holds what. Only Engine::step changes it; a Trial borrows it
+// and gives it back as it was.
+//
+//   a workload's phases:
+//
+//                 Settle: fits              seen written
+//      Pending ────────────────▶ Assumed ────────────────▶ Reserved
+//        ▲  ▲                      │                          │
+//        │  └── AdmissionRefused ──┘                          │ Settle: victim, stopped, …
+//        │                                                    ▼
+//        └───────────────── QuotaReleased ────────────────  Evicting          Finished
+//
+// Assumed, Reserved and Evicting hold quota and the slots of the plan. Numbered invariants, checked
+// by check_invariants():
+//   1. Usage of the quota tree is the sum over workloads that hold quota, in their ClusterQueue.
+//   2. Per node, planned use is the sum over slots of plans, foreign use the sum over pods that sit
+//      in no slot (plus what a pod in a slot asks beyond the slot).
+//   3. A slot is claimed by at most one pod; claims never exceed slots.
+
+#include "engine/reason.hpp"
+#include "engine/snapshot.hpp"
+#include "engine/specs.hpp"
+#include "quota/quota_tree.hpp"
+#include "topology/fleet.hpp"
+#include "topology/node_filter.hpp"
+#include "topology/placement.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace muster::engine {
+
+enum class Phase { kPending, kAssumed, kReserved, kEvicting, kFinished };
+
+/// Slots of one pod set on one node.
+struct PlannedSlots {
+  topology::NodeIndex node;
+  std::size_t pod_set = 0;
+  std::int64_t slots = 0;
+  std::int64_t claimed = 0;  ///< Taken by bound pods.
+};
+
+struct WorkloadRecord {
+  WorkloadSpec spec;
+  Phase phase = Phase::kPending;
+  /// Where it queues (its LocalQueue's ClusterQueue); empty: nowhere. While it holds quota: where.
+  ClusterQueueName queue;
+
+  // Held while Assumed, Reserved or Evicting.
+  std::optional<Admission> admission;
+  std::optional<Instant> reserved_at;
+  quota::FlavorAmounts usage;
+  std::vector<PlannedSlots> plan;
+  std::vector<Resources> per_pod;  ///< By pod set, node view.
+
+  std::string class_key;                    ///< While pending: see pending_class_key().
+  std::optional<LocalQueueKey> counted_in;  ///< The queue its `counted` is part of.
+  LocalQueueCounts counted;
+
+  [[nodiscard]] bool holds_quota() const {
+    return phase == Phase::kAssumed || phase == Phase::kReserved || phase == Phase::kEvicting;
+  }
+  [[nodiscard]] std::int64_t total_pods() const;
+};
+
+struct PodRecord {
+  PodUse use;
+  Resources requests;
+  topology::NodeIndex node;
+  /// Index into its workload's plan; nothing: it sits in no slot and counts as foreign.
+  std::optional<std::size_t> slot;
+  Resources foreign;  ///< What it charges as foreign use: all of it, or what exceeds its slot.
+};
+
+/// The order inside a ClusterQueue: priority, then age (no timestamp last), then uid and key.
+struct PendingOrder {
+  std::int64_t negated_priority = 0;
+  std::int64_t created_us = 0;
+  Uid uid;
+  WorkloadKey key;
+  auto operator<=>(const PendingOrder&) const = default;
+  bool operator==(const PendingOrder&) const = default;
+};
+[[nodiscard]] PendingOrder pending_order(const WorkloadSpec& spec);
+
+/// Workloads of one queue for which every input of the verdict is the same; the first in order
+/// stands for all (design section 5).
+struct PendingClass {
+  std::set<PendingOrder> members;
+  std::set<PendingOrder> unannounced;  ///< Members whose verdict has not been sent yet.
+  std::optional<Explanation> verdict;  ///< Of the last pass that looked at it.
+};
+
+/// All inputs of the verdict but the order: queue, namespace, priority and the shape of every pod
+/// set.
+[[nodiscard]] std::string pending_class_key(const WorkloadSpec& spec,
+                                            const ClusterQueueName& queue);
+
+/// Why a ClusterQueue admits nothing.
+struct QueueProblem {
+  std::string reason;  ///< The API's word: `Stopped`, `FlavorNotFound`, …
+  std::string message;
+};
+
+class State {
+ public:
+  // What exists. Written through the functions below.
+  std::map<FlavorName, FlavorSpec> flavors;
+  std::map<TopologyName, TopologySpec> topologies;
+  std::map<CohortName, quota::CohortSpec> cohorts;
+  std::map<ClusterQueueName, ClusterQueueSpec> queues;
+  std::map<LocalQueueKey, LocalQueueSpec> local_queues;
+  std::map<Namespace, LabelMap> namespaces;
+
+  ResourceTable resources;
+  quota::QuotaTree tree;
+  topology::Fleet fleet;
+  topology::CandidateCache candidates;
+  std::map<WorkloadKey, WorkloadRecord> workloads;
+  std::map<Uid, PodRecord> pods;
+
+  // Indices over the above.
+  std::map<Uid, WorkloadKey> workload_by_owner;
+  std::map<LocalQueueKey, std::set<WorkloadKey>> workloads_by_local_queue;
+  std::map<Uid, std::set<Uid>> pods_by_owner;
+  std::map<topology::NodeIndex, std::set<Uid>> pods_by_node;
+  std::map<topology::NodeIndex, std::set<WorkloadKey>> plans_by_node;
+  std::map<ClusterQueueName, std::set<WorkloadKey>> holders;  ///< Holding quota, by queue.
+  std::set<WorkloadKey> evicting;
+  /// queue -> class key -> class.
+  std::map<ClusterQueueName, std::map<std::string, PendingClass>> pending;
+  std::set<std::pair<Instant, WorkloadKey>> backing_off;  ///< Pending with a requeue time.
+  std::set<WorkloadKey> homeless;  ///< Pending, but in no queue: see State::homeless_reason.
+  std::set<WorkloadKey> homeless_unannounced;  ///< Those whose verdict has not been sent yet.
+  std::vector<topology::NodeIndex> nodes_in_doubt;
+  std::map<LocalQueueKey, LocalQueueCounts> counts;
+
+  // What changed since the last publication (see publish.cpp) and since the last pass.
+  std::set<topology::NodeIndex> dirty_nodes;
+  std::set<Uid> dirty_owners;
+  bool queues_dirty = true;
+  bool wants_pass = false;
+  Instant last_pass;       ///< When the last pass began.
+  bool tree_dirty = true;  ///< Quota specs changed: the tree is built anew by ensure_tree().
+  /// Nodes whose plans may not hold any more (see repair.hpp).
+  std::set<topology::NodeIndex> suspects;
+
+  // Nodes.
+  topology::NodeIndex upsert_node(const NodeSpec& node);
+  void remove_node(topology::NodeIndex node);
+
+  // Quota.
+  /// Call after cohorts or queues changed.
+  void mark_tree_dirty();
+  /// Builds and charges the tree anew if needed; everything that reads the tree comes after it.
+  void ensure_tree();
+  [[nodiscard]] std::optional<QueueProblem> problem_of(const ClusterQueueSpec& queue) const;
+
+  // Workloads.
+  WorkloadRecord& upsert_record(const WorkloadSpec& spec);
+  void erase_record(const WorkloadKey& key);
+  [[nodiscard]] WorkloadRecord* find(const WorkloadKey& key);
+  [[nodiscard]] const WorkloadRecord* find(const WorkloadKey& key) const;
+  /// Charges quota and plan; the workload must not hold any.
+  void hold(WorkloadRecord& record, const Admission& admission, Phase phase, Instant reserved_at);
+  /// Gives back quota and plan; it is pending (or finished) afterwards.
+  void release(WorkloadRecord& record, Phase next);
+  void set_phase(WorkloadRecord& record, Phase phase);
+  /// Replaces the plan only; quota stays.
+  void change_plan(WorkloadRecord& record, const Admission& admission);
+  /// Files the record under its queue and class, or takes it out, as its phase says.
+  void file(WorkloadRecord& record);
+  /// Files the pending workloads of a LocalQueue, or of all that lead to a ClusterQueue, anew.
+  void file_all_of(const LocalQueueKey& queue);
+  void file_all_of(const ClusterQueueName& queue);
+
+  // Pods.
+  void place_pod(const PodUse& use);
+  /// True when it was known.
+  bool remove_pod(const Uid& uid);
+
+  /// Why a pending workload is in no queue: deactivated, or its LocalQueue leads nowhere.
+  [[nodiscard]] Explanation homeless_reason(const WorkloadRecord& record) const;
+
+  [[nodiscard]] quota::NodeIndex queue_node(const ClusterQueueName& queue) const;
+
+  /// Quota amounts of an admission, by flavor and resource.
+  [[nodiscard]] static quota::FlavorAmounts usage_of(const Admission& admission);
+
+ private:
+  void adopt_owner(WorkloadRecord& record, const Uid& owner);
+  void unfile(WorkloadRecord& record);
+  void charge_plan(WorkloadRecord& record);
+  void release_plan(WorkloadRecord& record);
+  void seat_pods(WorkloadRecord& record);
+  void seat(PodRecord& pod);
+  void unseat(PodRecord& pod);
+  void touch_node(topology::NodeIndex node) { dirty_nodes.insert(node); }
+  void touch(WorkloadRecord& record);
+  void uncount(WorkloadRecord& record);
+};
+
+}  // namespace muster::engine

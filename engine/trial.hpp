@@ -1,0 +1,45 @@
+#pragma once
+// What-if: the world is changed in place, noted in an undo log, and given back as it was.
+
+#include "engine/state.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace muster::engine {
+
+/// Borrows the quota usage and the node use of a State; nothing else of it may change while a trial
+/// is open. The destructor takes back whatever was tried. Trials nest like scopes.
+class Trial {
+ public:
+  explicit Trial(State& state) : state_(state) {}
+  ~Trial() { rollback_to(Checkpoint{}); }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  struct Checkpoint {
+    std::size_t usage = 0;
+    std::size_t use = 0;
+  };
+  [[nodiscard]] Checkpoint checkpoint() const { return {usage_log_.size(), use_log_.size()}; }
+  void rollback_to(Checkpoint checkpoint);
+
+  /// The workload leaves: its quota, its slots and the room of its pods are free.
+  void remove(const WorkloadRecord& record);
+  /// Undoes remove() when other changes came in between.
+  void put_back(const WorkloadRecord& record);
+  /// Something takes quota in a queue.
+  void charge(quota::NodeIndex queue, const quota::FrAmounts& amounts);
+  void discharge(quota::NodeIndex queue, const quota::FrAmounts& amounts);
+
+  [[nodiscard]] State& state() { return state_; }
+
+ private:
+  void use_of(const WorkloadRecord& record, bool release);
+
+  State& state_;
+  quota::UsageLog usage_log_;
+  topology::UseLog use_log_;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,176 @@
+// Plans: slots and ranks, pods that take them, repairs, and what readers see.
+
+#include "engine/slots.hpp"
+#include "tests/engine/world.hpp"
+
+namespace muster::engine::test {
+namespace {
+
+std::vector<NodeName> names(std::initializer_list<const char*> list) {
+  std::vector<NodeName> out;
+  for (const char* name : list) out.emplace_back(name);
+  return out;
+}
+
+TEST(Slots, RanksTakeSlotsInOrder) {
+  const auto slots = expand_slots({{NodeName("n1"), 2}, {NodeName("n2"), 1}});
+  EXPECT_EQ(slots, names({"n1", "n1", "n2"}));
+  EXPECT_EQ(node_of_rank(slots, {}, 0), NodeName("n1"));
+  EXPECT_EQ(node_of_rank(slots, {}, 2), NodeName("n2"));
+  EXPECT_EQ(node_of_rank(slots, {}, 3), std::nullopt);
+}
+
+TEST(Slots, ABoundRankKeepsItsNodeAndTheOthersTakeTheRest) {
+  const auto slots = names({"n1", "n2", "n3"});
+  const auto nodes = assign_ranks(slots, {{0, NodeName("n3")}});
+  EXPECT_EQ(nodes.at(0), NodeName("n3"));
+  EXPECT_EQ(nodes.at(1), NodeName("n1"));
+  EXPECT_EQ(nodes.at(2), NodeName("n2"));
+}
+
+TEST(Slots, ARankBoundBesideThePlanUsesUpASlotAllTheSame) {
+  const auto nodes = assign_ranks(names({"n1", "n2"}), {{1, NodeName("elsewhere")}});
+  EXPECT_EQ(nodes.at(0), NodeName("n1"));
+  EXPECT_EQ(nodes.at(1), NodeName("elsewhere"));
+}
+
+TEST(Plans, PodsOfTheGangTakeItsSlotsAndCountOnce) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 2);
+  world.queue("a", {.nominal = 16});
+  world.submit("gang", {.pods = 2});
+  world.settle();
+  world.pod("gang-0", "n1", 8, "gang", 0);
+  world.pod("gang-1", "n2", 8, "gang", 1);
+  const auto snapshot = world.engine.publish();
+  EXPECT_TRUE(snapshot->find_node("n1")->foreign.is_zero());
+  EXPECT_EQ(snapshot->find_node("n1")->unplanned_room()[ResourceTable::kPods], Amount(109));
+  const auto view = snapshot->find_workload(Uid("owner-gang"));
+  ASSERT_NE(view, nullptr);
+  EXPECT_EQ(view->phase, WorkloadPhase::kAdmitted);
+  EXPECT_EQ(view->pod_sets[0].bound_ranks.at(1), NodeName("n2"));
+}
+
+TEST(Plans, APodBoundBesideThePlanCountsWhereItIs) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 3);
+  world.queue("a", {.nominal = 16});
+  world.submit("gang", {.pods = 2});
+  world.settle();
+  world.pod("gang-0", "n3", 8, "gang", 0);
+  EXPECT_FALSE(world.engine.publish()->find_node("n3")->foreign.is_zero());
+}
+
+TEST(Plans, ALostNodeIsReplacedInTheSamePlaceOfTheOrder) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 4);
+  world.queue("a", {.nominal = 24});
+  world.submit("gang", {.pods = 3});
+  world.settle();
+  ASSERT_EQ(world.plan("gang"), "n1 n2 n3");
+  world.pod("gang-2", "n3", 8, "gang", 2);
+  world.send(NodeDeleted{NodeName("n1")});
+  world.settle();
+  EXPECT_EQ(world.log.back(), "replan gang");
+  // Rank 0 moves to n4; ranks 1 and 2 keep their nodes.
+  EXPECT_EQ(world.plan("gang"), "n4 n2 n3");
+}
+
+TEST(Plans, RoomTakenByAForeignPodIsPlannedAnew) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 3);
+  world.queue("a", {.nominal = 16});
+  world.submit("gang", {.pods = 2});
+  world.settle();
+  world.pod("thief", "n2", 1);
+  world.settle();
+  EXPECT_EQ(world.plan("gang"), "n1 n3");
+}
+
+TEST(Plans, WithoutOtherRoomTheWholeGangGoes) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 2);
+  world.queue("a", {.nominal = 16});
+  world.submit("gang", {.pods = 2});
+  world.settle();
+  world.pod("gang-0", "n1", 8, "gang", 0);
+  world.node("n2", 8, {}, false);
+  world.settle();
+  EXPECT_EQ(world.log.back(), "evict gang");
+}
+
+TEST(Plans, APodOnALostNodeIsLeftToItsOwnEnd) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 2);
+  world.queue("a", {.nominal = 8});
+  world.submit("job");
+  world.settle();
+  world.pod("job-0", "n1", 8, "job", 0);
+  world.node("n1", 8, {}, false);
+  world.settle();
+  EXPECT_EQ(world.plan("job"), "n1");
+  world.pod_gone("job-0");
+  world.settle();
+  EXPECT_EQ(world.plan("job"), "n2");
+}
+
+TEST(Plans, ARestartBeforeTheNodesAreKnownEvictsNobody) {
+  World first;
+  first.flavor("h100");
+  first.nodes("n", 2);
+  first.queue("a", {.nominal = 16});
+  first.submit("gang", {.pods = 2});
+  first.settle();
+
+  World second;  // Objects arrive in another order: the workload before its nodes.
+  second.specs = first.specs;
+  second.send(WorkloadUpserted{first.specs.at(World::key("gang"))});
+  second.pod("gang-0", "n1", 8, "gang", 0);
+  second.queue("a", {.nominal = 16});
+  second.flavor("h100");
+  second.nodes("n", 2);
+  second.settle();
+  EXPECT_TRUE(second.log.empty());
+  EXPECT_EQ(second.plan("gang"), "n1 n2");
+  const auto view = second.engine.publish()->queues;
+  EXPECT_EQ(view->cluster_queues.at(ClusterQueueName("a")).usage.at({FlavorName("h100"), gpu()}),
+            Amount(16));
+}
+
+TEST(Snapshots, UnchangedPartsAreShared) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 300);
+  world.queue("a", {.nominal = 1000});
+  const auto before = world.engine.publish();
+  EXPECT_EQ(world.engine.publish(), before);
+  world.pod("x", "n1", 1);
+  const auto after = world.engine.publish();
+  EXPECT_GT(after->generation, before->generation);
+  EXPECT_EQ(after->node_index, before->node_index);
+  EXPECT_NE(after->node_chunks[0], before->node_chunks[0]);
+  EXPECT_EQ(after->node_chunks[2], before->node_chunks[2]);
+  EXPECT_TRUE(before->find_node("n1")->foreign.is_zero());
+}
+
+TEST(Snapshots, RemovedNodesAreUnknownAndTheirPlaceIsReused) {
+  World world;
+  world.nodes("n", 3);
+  (void)world.engine.publish();
+  world.send(NodeDeleted{NodeName("n2")});
+  EXPECT_EQ(world.engine.publish()->find_node("n2"), nullptr);
+  world.node("fresh");
+  const auto snapshot = world.engine.publish();
+  ASSERT_NE(snapshot->find_node("fresh"), nullptr);
+  EXPECT_EQ(snapshot->find_node("fresh")->name, NodeName("fresh"));
+  EXPECT_EQ(snapshot->find_node("n2"), nullptr);
+}
+
+}  // namespace
+}  // namespace muster::engine::test
