@@ -1,0 +1,48 @@
+#pragma once
+// What /metrics says. Queue gauges keep the names and labels that dashboards know
+// (queueing semantics j); what is ours begins with muster_.
+
+#include "base/time.hpp"
+#include "engine/effect.hpp"
+#include "engine/snapshot.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace prometheus {
+class Collectable;
+class Registry;
+}  // namespace prometheus
+
+namespace muster::server {
+
+/// Values read at the moment of a scrape: name -> value (gauges; a name may carry labels in the
+/// Prometheus text form, `muster_queue{kind="x"}` is not allowed here: plain names only).
+using Reading = std::map<std::string, double>;
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// One answered call of `extender` or `webhook`. `names`: nodes in the request, for extender
+  /// calls.
+  void observe_call(const std::string& service, const std::string& verb, double seconds);
+  void count_effect(const engine::Effect& effect);
+  /// Called at each scrape, on a network thread.
+  void set_sources(std::function<std::shared_ptr<const engine::Snapshot>()> snapshot,
+                   std::function<Reading()> reading);
+
+  /// The Prometheus text format.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::server
