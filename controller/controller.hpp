@@ -38,7 +38,7 @@
 namespace muster::controller {
 
 /// What is watched. In the order in which objects are fed after a start: what is referred to comes
-/// first.
+/// first, and Workloads before their owners, so that ended owners without one can be left out.
 enum class ResourceKind {
   kNode,
   kNamespace,
@@ -49,17 +49,23 @@ enum class ResourceKind {
   kCohort,
   kClusterQueue,
   kLocalQueue,
-  kJob,
   kWorkload,
+  kJob,
   kPod,
 };
 inline constexpr std::array kResourceKinds = {
-    ResourceKind::kNode,           ResourceKind::kNamespace,
-    ResourceKind::kPriorityClass,  ResourceKind::kWorkloadPriorityClass,
-    ResourceKind::kResourceFlavor, ResourceKind::kTopology,
-    ResourceKind::kCohort,         ResourceKind::kClusterQueue,
-    ResourceKind::kLocalQueue,     ResourceKind::kJob,
-    ResourceKind::kWorkload,       ResourceKind::kPod,
+    ResourceKind::kNode,
+    ResourceKind::kNamespace,
+    ResourceKind::kPriorityClass,
+    ResourceKind::kWorkloadPriorityClass,
+    ResourceKind::kResourceFlavor,
+    ResourceKind::kTopology,
+    ResourceKind::kCohort,
+    ResourceKind::kClusterQueue,
+    ResourceKind::kLocalQueue,
+    ResourceKind::kWorkload,
+    ResourceKind::kJob,
+    ResourceKind::kPod,
 };
 /// `nodes`, `workloads`: for logs and metrics.
 [[nodiscard]] std::string_view to_string(ResourceKind kind);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -245,8 +246,13 @@ void Controller::Impl::delete_owner(const ObjectName& name, const Uid& uid, Inst
 
 void Controller::Impl::upsert_workload(const kube::Json& object, Instant now) {
   Result<kube::Workload> workload = kube::decode_workload(object);
-  if (!decoded(workload, ResourceKind::kWorkload)) return;
-  const WorkloadKey key{workload->meta.ns, workload->meta.name};
+  const WorkloadKey key{Namespace(namespace_of(object)), std::string(name_of(object))};
+  if (!decoded(workload, ResourceKind::kWorkload)) {
+    unreadable_[key] =
+        Uid(object.get("metadata", "ownerReferences").at(0).get("uid").string_or(""));
+    return;
+  }
+  unreadable_.erase(key);
   if (WorkloadEntry* known = find(key); known != nullptr && known->object) {
     if (known->object->meta.uid != workload->meta.uid) {
       delete_workload(key, known->object->meta.uid, now);
@@ -286,8 +292,16 @@ void Controller::Impl::adopt(WorkloadEntry& entry, const kube::Workload& workloa
   mapping->second = entry.key;
 }
 
+bool Controller::Impl::is_unreadable(const Uid& owner_uid) const {
+  return std::any_of(unreadable_.begin(), unreadable_.end(),
+                     [&](const auto& known) { return known.second == owner_uid; });
+}
+
 void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
   if (!entry.object || entry.surplus) return;
+  if (entry.fed && entry.fed->finished && kube::is_true(entry.object->conditions, "Finished")) {
+    return;
+  }
   engine::WorkloadSpec spec = to_workload(*entry.object, lookup());
   // The end of the work frees its quota at once; writing it down may take a while.
   if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
@@ -313,6 +327,7 @@ void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
 }
 
 void Controller::Impl::delete_workload(const WorkloadKey& key, const Uid& uid, Instant now) {
+  unreadable_.erase(key);
   WorkloadEntry* entry = find(key);
   if (entry == nullptr) return;
   if (!entry->object) {

@@ -73,6 +73,9 @@ class Controller::Impl {
   void adopt(WorkloadEntry& entry, const kube::Workload& workload);
   void feed_workload(WorkloadEntry& entry, Instant now);
   void priorities_changed();
+  /// A Workload that cannot be read stands for this owner: nothing may be concluded from not
+  /// knowing it.
+  [[nodiscard]] bool is_unreadable(const Uid& owner_uid) const;
   void send(const engine::Event& event, Instant now);
   void take_effects(const engine::Effects& effects, Instant now);
   void take(const engine::Admit& effect);
@@ -102,6 +105,7 @@ class Controller::Impl {
   // reconcile.cpp
   void reconcile(WorkloadEntry& entry, Instant now);
   [[nodiscard]] bool must_wait(WorkloadEntry& entry, Instant now);
+  void forget_work(WorkloadEntry& entry);
   void reconcile_owned(WorkloadEntry& entry, Instant now);
   void reconcile_unowned(WorkloadEntry& entry, Instant now);
   void reconcile_ownerless(WorkloadEntry& entry, Instant now);
@@ -124,7 +128,9 @@ class Controller::Impl {
   [[nodiscard]] bool members_gone(const WorkloadEntry& entry, Instant now);
   /// The barrier's answer, or its time-out. Schedules the next look when it is neither.
   [[nodiscard]] bool may_start(WorkloadEntry& entry, Instant now);
-  [[nodiscard]] PodSetPins pins_of(const WorkloadEntry& entry, std::size_t pod_set) const;
+  /// Nothing when the admission says nothing of this pod set.
+  [[nodiscard]] std::optional<PodSetPins> pins_of(const WorkloadEntry& entry,
+                                                  const std::string& pod_set) const;
 
   // owner_flow.cpp
   void reconcile_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
@@ -150,7 +156,7 @@ class Controller::Impl {
 
   // pod_flow.cpp
   void reconcile_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now);
-  void create_for_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now);
+  void create_for_pod(WorkloadEntry& entry, const PodRecord& pod);
   [[nodiscard]] bool follow_pod(WorkloadEntry& entry, const PodRecord& pod);
   void start_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now);
   void delete_pod(WorkloadEntry& entry, const PodRecord& pod);
@@ -185,6 +191,7 @@ class Controller::Impl {
 
   std::map<WorkloadKey, WorkloadEntry> workloads_;
   std::map<Uid, WorkloadKey> by_owner_;
+  std::map<WorkloadKey, Uid> unreadable_;  // -> owner
   std::set<WorkloadKey> dirty_;
   std::set<std::pair<Instant, WorkloadKey>> timers_;
   std::set<WorkloadKey> unpublished_;  // with a plan that no snapshot shows yet

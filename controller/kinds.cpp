@@ -98,7 +98,6 @@ Result<OwnerState> read_owner(const OwnerKind& kind, const Json& object) {
   OwnerState owner;
   owner.kind = &kind;
   owner.meta = std::move(*meta);
-  owner.object = object;
   owner.suspended = at_path(object, kind.suspend).bool_or(false);
   owner.stopped = owner.suspended && kind.is_stopped(object);
   owner.never_started = owner.suspended && kind.never_started(object);

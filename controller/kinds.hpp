@@ -53,7 +53,6 @@ enum class OwnerOutcome { kNone, kSucceeded, kFailed };
 struct OwnerState {
   const OwnerKind* kind = nullptr;
   kube::ObjectMeta meta;
-  kube::Json object;
   bool suspended = false;
   bool stopped = false;        ///< Suspended, seen by its controller, nothing running.
   bool never_started = false;  ///< Suspended from the start: templates are free as well.

@@ -71,17 +71,16 @@ bool Controller::Impl::is_managed(const OwnerState& owner) const {
 
 void Controller::Impl::reconcile_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
   if (!entry.object) return create_for_owner(entry, owner, now);
-  if (kube::is_true(entry.object->conditions, "Finished")) return;
   if (owner.outcome != OwnerOutcome::kNone) {
     return write_finish(entry, owner.outcome == OwnerOutcome::kSucceeded, owner.outcome_message,
                         now);
   }
-  if (owner.meta.deleted) return;  // nothing is started any more, and the rest goes with it
   if (settle_eviction(entry, now)) return;
   const bool reserved = is_reserved(*entry.object);
   if (reserved && kube::is_true(entry.object->conditions, "Evicted")) {
     return stop_owner(entry, owner, now);
   }
+  if (owner.meta.deleted) return;  // nothing is started any more, and the rest goes with it
   if (follow_owner(entry, owner)) return;
   if (reserved && !entry.admit && !kube::is_true(entry.object->conditions, "Admitted")) {
     // Reserved by a former controller that did not get to the end.
@@ -100,7 +99,10 @@ void Controller::Impl::reconcile_owner(WorkloadEntry& entry, const OwnerState& o
 
 void Controller::Impl::create_for_owner(WorkloadEntry& entry, const OwnerState& owner,
                                         Instant now) {
-  if (!is_managed(owner) || owner.outcome != OwnerOutcome::kNone || owner.meta.deleted) return;
+  if (!is_managed(owner) || owner.outcome != OwnerOutcome::kNone || owner.meta.deleted ||
+      is_unreadable(entry.owner_uid)) {
+    return;
+  }
   if (!owner.suspended) return suspend_owner(entry, owner);
   const std::optional<ResolvedPriority> priority = priority_of(entry, owner, now);
   if (!priority) return;
@@ -195,11 +197,12 @@ void Controller::Impl::start_owner(WorkloadEntry& entry, const OwnerState& owner
   if (!owner.templates_mutable() || has_live_member(entry)) return;
   if (!may_start(entry, now)) return;
   Json changes = with_path(Json::object({}), owner.kind->suspend, Json::boolean(false));
-  const std::size_t assigned = entry.fed->admission->pod_sets.size();
-  for (std::size_t i = 0; i < owner.pod_sets.size() && i < assigned; ++i) {
+  for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
     const OwnerPodSet& pod_set = owner.pod_sets[i];
-    const Json pinned = pinned_template(original_template(entry, pod_set.name), pins_of(entry, i));
-    const Json difference = merge_diff(pod_set.pod_template, pinned);
+    const Json original = original_template(entry, pod_set.name);
+    const std::optional<PodSetPins> pins = pins_of(entry, pod_set.name);
+    if (!original.present() || !pins) return;
+    const Json difference = merge_diff(pod_set.pod_template, pinned_template(original, *pins));
     if (difference.present()) {
       changes = with_path(changes, owner.kind->templates[i].path, difference);
     }
@@ -216,9 +219,9 @@ Json Controller::Impl::restoration(const WorkloadEntry& entry, const OwnerState&
   Json changes;
   for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
     const OwnerPodSet& pod_set = owner.pod_sets[i];
-    if (!is_pinned(pod_set.pod_template, "")) continue;
-    const Json difference =
-        merge_diff(pod_set.pod_template, original_template(entry, pod_set.name));
+    const Json original = original_template(entry, pod_set.name);
+    if (!is_pinned(pod_set.pod_template, "") || !original.present()) continue;
+    const Json difference = merge_diff(pod_set.pod_template, original);
     if (difference.present()) {
       changes = with_path(changes, owner.kind->templates[i].path, difference);
     }

@@ -19,8 +19,7 @@ std::string pod_path(const PodKey& key) {
 }  // namespace
 
 void Controller::Impl::reconcile_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now) {
-  if (!entry.object) return create_for_pod(entry, pod, now);
-  if (kube::is_true(entry.object->conditions, "Finished")) return;
+  if (!entry.object) return create_for_pod(entry, pod);
   if (pod.terminal) {
     return write_finish(entry, pod.phase == "Succeeded", "The pod ended: " + pod.phase, now);
   }
@@ -53,8 +52,8 @@ void Controller::Impl::reconcile_pod(WorkloadEntry& entry, const PodRecord& pod,
   }
 }
 
-void Controller::Impl::create_for_pod(WorkloadEntry& entry, const PodRecord& pod, Instant /*now*/) {
-  if (pod.terminal || pod.deletion || pod.delete_sent) return;
+void Controller::Impl::create_for_pod(WorkloadEntry& entry, const PodRecord& pod) {
+  if (pod.terminal || pod.deletion || pod.delete_sent || is_unreadable(pod.uid)) return;
   if (!pod.gated) return delete_pod(entry, pod);  // its Workload is gone, and with it its quota
   const auto decoded_pod = kube::decode_pod(pod.object);
   if (!decoded_pod) return;
@@ -96,8 +95,9 @@ bool Controller::Impl::follow_pod(WorkloadEntry& entry, const PodRecord& pod) {
 }
 
 void Controller::Impl::start_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now) {
-  if (entry.fed->admission->pod_sets.empty() || !may_start(entry, now)) return;
-  const Json patch = ungate_patch(pod.object, pins_of(entry, 0));
+  const std::optional<PodSetPins> pins = pins_of(entry, kMainPodSet);
+  if (!pins || !may_start(entry, now)) return;
+  const Json patch = ungate_patch(pod.object, *pins);
   const Json metadata =
       patch.get("metadata").with("resourceVersion", Json::string(pod.resource_version));
   InFlight what;

@@ -53,6 +53,8 @@ void Controller::Impl::reconcile(WorkloadEntry& entry, Instant now) {
   at_barrier_.erase(entry.key);
   if (std::exchange(entry.eviction_refused, false)) send(engine::EvictionRefused{entry.key}, now);
   if (entry.surplus) return delete_workload_object(entry);
+  if (entry.object && kube::is_true(entry.object->conditions, "Finished"))
+    return forget_work(entry);
   switch (entry.owner_type) {
     case OwnerType::kNone:
       return reconcile_ownerless(entry, now);
@@ -66,6 +68,16 @@ void Controller::Impl::reconcile(WorkloadEntry& entry, Instant now) {
         return reconcile_pod(entry, *pod, now);
       }
       return reconcile_unowned(entry, now);
+  }
+}
+
+void Controller::Impl::forget_work(WorkloadEntry& entry) {
+  // Finished objects stay in the cluster for long; what they were made of need not stay here.
+  entry.pod_sets = Json();
+  entry.written_pod_sets = Json();
+  entry.object->pod_sets.clear();
+  if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
+    owner->second.pod_sets.clear();
   }
 }
 
@@ -97,7 +109,7 @@ bool Controller::Impl::must_wait(WorkloadEntry& entry, Instant now) {
 }
 
 void Controller::Impl::reconcile_unowned(WorkloadEntry& entry, Instant now) {
-  if (!entry.object || kube::is_true(entry.object->conditions, "Finished")) return;
+  if (!entry.object) return;
   if (!entry.owner_gone_at) entry.owner_gone_at = now;
   const bool evicted = entry.eviction || kube::is_true(entry.object->conditions, "Evicted");
   const Instant at = *entry.owner_gone_at + kGarbageCollectorGrace;
@@ -106,7 +118,7 @@ void Controller::Impl::reconcile_unowned(WorkloadEntry& entry, Instant now) {
 }
 
 void Controller::Impl::reconcile_ownerless(WorkloadEntry& entry, Instant now) {
-  if (!entry.object || kube::is_true(entry.object->conditions, "Finished")) return;
+  if (!entry.object) return;
   if (settle_eviction(entry, now)) return;
   if (is_reserved(*entry.object)) {
     const kube::Condition* evicted = kube::find_condition(entry.object->conditions, "Evicted");
@@ -158,7 +170,7 @@ void Controller::Impl::write_eviction(WorkloadEntry& entry, Instant now) {
   patch_workload(entry, WriteKind::kEvict, evict_patch(*entry.object, words, now));
   // A plan that was to be mended is not needed any more.
   entry.admit.reset();
-  event(entry, false, words.rule.empty() ? "EvictedDueTo" + words.reason : words.reason,
+  event(entry, false, words.rule.empty() ? "EvictedDueTo" + words.reason : "Preempted",
         words.message, now);
 }
 
@@ -282,13 +294,19 @@ bool Controller::Impl::may_start(WorkloadEntry& entry, Instant now) {
   return false;
 }
 
-PodSetPins Controller::Impl::pins_of(const WorkloadEntry& entry, std::size_t pod_set) const {
+std::optional<PodSetPins> Controller::Impl::pins_of(const WorkloadEntry& entry,
+                                                    const std::string& pod_set) const {
+  const engine::Admission& admission = *entry.fed->admission;
+  const auto assigned = std::find_if(
+      admission.pod_sets.begin(), admission.pod_sets.end(),
+      [&](const engine::PodSetAssignment& known) { return known.name.value() == pod_set; });
+  if (assigned == admission.pod_sets.end()) return std::nullopt;
+  const engine::PodSetAssignment& assignment = *assigned;
   PodSetPins pins;
   pins.workload = entry.key.name;
   pins.local_queue = entry.fed->queue_name;
-  pins.cluster_queue = entry.fed->admission->cluster_queue.value();
-  const engine::PodSetAssignment& assignment = entry.fed->admission->pod_sets[pod_set];
-  pins.pod_set = assignment.name.value();
+  pins.cluster_queue = admission.cluster_queue.value();
+  pins.pod_set = pod_set;
   for (const auto& [resource, name] : assignment.flavors) {
     const auto flavor = flavors_.find(name);
     if (flavor == flavors_.end()) continue;
