@@ -18,23 +18,6 @@ FilterResult refuse_all(std::size_t count, Refusal why) {
   return result;
 }
 
-/// Why a member gets no node at all.
-std::optional<Refusal> refusal_of(const Membership& membership) {
-  if (!membership.workload) return std::nullopt;
-  switch (membership.workload->phase) {
-    case WorkloadPhase::kPending:
-      return Refusal::kNotAdmitted;
-    case WorkloadPhase::kEvicting:
-      return Refusal::kBeingEvicted;
-    case WorkloadPhase::kFinished:
-      return Refusal::kWorkloadIsOver;
-    case WorkloadPhase::kAdmitted:
-      break;
-  }
-  if (membership.pod_set == nullptr) return Refusal::kNoFreeSlot;
-  return std::nullopt;
-}
-
 FilterResult filter_planned(const kube::Pod& pod, const Membership& membership,
                             std::span<const std::string_view> nodes, const Snapshot& snapshot,
                             Ledger& ledger) {
@@ -62,15 +45,14 @@ FilterResult filter_planned(const kube::Pod& pod, const Membership& membership,
 FilterResult filter_unplanned(const kube::Pod& pod, std::span<const std::string_view> nodes,
                               const Snapshot& snapshot, Ledger& ledger, Instant now) {
   const bool yielded_to = is_yielded_to(pod);
-  const RoomCheck check(pod.meta.uid, request_of(pod, snapshot),
-                        ledger.open_answers(pod.meta.uid, snapshot.generation, now));
+  const RoomCheck check(pod, snapshot, ledger.open_answers(pod.meta.uid, snapshot.generation, now));
   NodeFinder finder(snapshot);
   AnsweredNodes answered(snapshot.node_index);
   FilterResult result;
   result.passed.reserve(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const NodeFinder::Found found = finder.find(nodes[i]);
-    if (found.node != nullptr && !yielded_to && !check.fits(*found.node)) {
+    const FoundNode found = finder.find(nodes[i]);
+    if (found.node != nullptr && !yielded_to && !check.fits(found)) {
       result.refused.emplace_back(i, Refusal::kRoomIsPlanned);
       continue;
     }
@@ -91,7 +73,49 @@ FilterResult filter_unplanned(const kube::Pod& pod, std::span<const std::string_
   return result;
 }
 
+FilterResult judge(const kube::Pod& pod, std::span<const std::string_view> nodes,
+                   const Snapshot& snapshot, Ledger& ledger, Instant now) {
+  const Membership membership = find_membership(pod, snapshot);
+  const auto refusal = refusal_of(membership);
+  if (!refusal && !has_plan(membership)) {
+    return filter_unplanned(pod, nodes, snapshot, ledger, now);
+  }
+  ledger.retract(pod.meta.uid);
+  if (refusal) return refuse_all(nodes.size(), *refusal);
+  return filter_planned(pod, membership, nodes, snapshot, ledger);
+}
+
+void remember_refusal(const kube::Pod& pod, std::span<const std::string_view> nodes,
+                      const Snapshot& snapshot, Ledger& ledger) {
+  NodeFinder finder(snapshot);
+  AnsweredNodes offered(snapshot.node_index);
+  for (const std::string_view name : nodes) {
+    const FoundNode found = finder.find(name);
+    if (found.node != nullptr)
+      offered.add_position(found.position);
+    else
+      offered.add_unknown(name);
+  }
+  ledger.record_refusal(RefusedPod{pod, std::move(offered), snapshot.generation});
+}
+
 }  // namespace
+
+std::optional<Refusal> refusal_of(const Membership& membership) {
+  if (!membership.workload) return std::nullopt;
+  switch (membership.workload->phase) {
+    case WorkloadPhase::kPending:
+      return Refusal::kNotAdmitted;
+    case WorkloadPhase::kEvicting:
+      return Refusal::kBeingEvicted;
+    case WorkloadPhase::kFinished:
+      return Refusal::kWorkloadIsOver;
+    case WorkloadPhase::kAdmitted:
+      break;
+  }
+  if (membership.pod_set == nullptr) return Refusal::kNoFreeSlot;
+  return std::nullopt;
+}
 
 std::string_view to_string(Refusal refusal) {
   switch (refusal) {
@@ -113,14 +137,9 @@ std::string_view to_string(Refusal refusal) {
 
 FilterResult filter(const kube::Pod& pod, std::span<const std::string_view> nodes,
                     const Snapshot& snapshot, Ledger& ledger, Instant now) {
-  const Membership membership = find_membership(pod, snapshot);
-  const auto refusal = refusal_of(membership);
-  if (!refusal && !has_plan(membership)) {
-    return filter_unplanned(pod, nodes, snapshot, ledger, now);
-  }
-  ledger.retract(pod.meta.uid);
-  if (refusal) return refuse_all(nodes.size(), *refusal);
-  return filter_planned(pod, membership, nodes, snapshot, ledger);
+  FilterResult result = judge(pod, nodes, snapshot, ledger, now);
+  if (result.passed.empty() && !nodes.empty()) remember_refusal(pod, nodes, snapshot, ledger);
+  return result;
 }
 
 }  // namespace muster::extender

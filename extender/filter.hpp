@@ -4,9 +4,11 @@
 #include "base/time.hpp"
 #include "engine/snapshot.hpp"
 #include "extender/ledger.hpp"
+#include "extender/membership.hpp"
 #include "kube/codec/objects.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -25,6 +27,9 @@ enum class Refusal {
   kWorkloadIsOver,  ///< Its workload has finished.
 };
 [[nodiscard]] std::string_view to_string(Refusal refusal);
+
+/// Why a member of this workload gets no node at all; nothing: it may get one, or is foreign.
+[[nodiscard]] std::optional<Refusal> refusal_of(const Membership& membership);
 
 struct FilterResult {
   /// Positions in the offered names, ascending.

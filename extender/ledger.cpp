@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <chrono>
 
 namespace muster::extender {
 namespace {
@@ -34,6 +36,23 @@ bool is_newer(const std::string& version, const std::string& than) {
 
 }  // namespace
 
+FoundNode NodeFinder::at(std::size_t position) const {
+  const std::size_t chunk = position / Snapshot::kChunkNodes;
+  const std::size_t offset = position % Snapshot::kChunkNodes;
+  if (chunk >= snapshot_.node_chunks.size() || !snapshot_.node_chunks[chunk] ||
+      offset >= snapshot_.node_chunks[chunk]->size()) {
+    return {};
+  }
+  return FoundNode{&(*snapshot_.node_chunks[chunk])[offset], position};
+}
+
+FoundNode NodeFinder::find(std::string_view name) {
+  if (!snapshot_.node_index) return {};
+  key_.assign(name);
+  const auto found = snapshot_.node_index->find(key_);
+  return found == snapshot_.node_index->end() ? FoundNode{} : at(found->second);
+}
+
 AnsweredNodes::AnsweredNodes(std::shared_ptr<const Snapshot::NodeIndexMap> index)
     : index_(std::move(index)) {}
 
@@ -53,14 +72,44 @@ void AnsweredNodes::add_unknown(std::string_view name) {
   unknown_.emplace_back(name);
 }
 
+bool AnsweredNodes::has_bit(std::size_t position) const {
+  const std::size_t word = position / kBitsPerWord;
+  return word < bits_.size() && ((bits_[word] >> (position % kBitsPerWord)) & 1U) != 0;
+}
+
 bool AnsweredNodes::contains(std::string_view name) const {
   if (everything_) return true;
   if (std::find(unknown_.begin(), unknown_.end(), name) != unknown_.end()) return true;
   if (!index_) return false;
   const auto found = index_->find(std::string(name));
-  if (found == index_->end()) return false;
-  const std::size_t word = found->second / kBitsPerWord;
-  return word < bits_.size() && ((bits_[word] >> (found->second % kBitsPerWord)) & 1U) != 0;
+  return found != index_->end() && has_bit(found->second);
+}
+
+bool AnsweredNodes::contains(const Snapshot& snapshot, std::size_t position,
+                             const NodeName& name) const {
+  if (everything_) return true;
+  if (index_ != snapshot.node_index) return contains(name.value());
+  return has_bit(position);
+}
+
+bool AnsweredNodes::any_of(const Snapshot& snapshot,
+                           const std::function<bool(const FoundNode&)>& predicate) const {
+  NodeFinder finder(snapshot);
+  const auto holds = [&](const FoundNode& found) {
+    return found.node != nullptr && predicate(found);
+  };
+  if (index_ != snapshot.node_index) {  // Nodes came or went: positions may have moved.
+    const std::vector<NodeName> all = names();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const NodeName& name) { return holds(finder.find(name.value())); });
+  }
+  for (std::size_t word = 0; word < bits_.size(); ++word) {
+    for (std::uint64_t left = bits_[word]; left != 0; left &= left - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(left));
+      if (holds(finder.at((word * kBitsPerWord) + bit))) return true;
+    }
+  }
+  return false;
 }
 
 bool AnsweredNodes::empty() const {
@@ -73,10 +122,7 @@ std::vector<NodeName> AnsweredNodes::names() const {
   if (index_) {
     // The map's order is arbitrary; the sort below undoes that.
     for (const auto& [name, position] : *index_) {
-      const std::size_t word = position / kBitsPerWord;
-      if (word < bits_.size() && ((bits_[word] >> (position % kBitsPerWord)) & 1U) != 0) {
-        names.emplace_back(name);
-      }
+      if (has_bit(position)) names.emplace_back(name);
     }
   }
   for (const std::string& name : unknown_) names.emplace_back(name);
@@ -94,6 +140,7 @@ std::string scheduling_verdict(const kube::Pod& pod) {
 
 void Ledger::record(ForeignAnswer answer) {
   const std::lock_guard lock(mutex_);
+  if (!answer.nodes.empty()) erase_refusal(answer.uid);
   if (answer.nodes.empty()) {
     erase_answer(answer.uid);
     return;
@@ -148,6 +195,7 @@ void Ledger::observe(const kube::Pod& pod, std::uint64_t generation) {
   if (pod.terminal()) {
     erase_answer(uid);
     erase_reservation(uid);
+    erase_refusal(uid);
     return;
   }
   const auto found = answers_.find(uid);
@@ -155,9 +203,10 @@ void Ledger::observe(const kube::Pod& pod, std::uint64_t generation) {
     // A call that still looks at an older snapshot sees the pod nowhere yet, so the entries stay
     // until a newer one was looked at.
     if (found != answers_.end() && !found->second.bound_from) found->second.bound_from = generation;
-    const auto reserved = reservations_.find(uid);
-    if (reserved != reservations_.end() && reserved->second.node != pod.spec.node_name) {
-      set_reservation(uid, Group(reserved->second.group), pod.spec.node_name);
+    erase_refusal(uid);
+    // It may sit elsewhere than where we sent it: that is where it will be seen.
+    if (const auto reserved = reservations_.find(uid); reserved != reservations_.end()) {
+      reserved_.at(reserved->second.group).at(uid).node = pod.spec.node_name;
     }
     return;
   }
@@ -178,6 +227,7 @@ void Ledger::forget(const Uid& uid) {
   const std::lock_guard lock(mutex_);
   erase_answer(uid);
   erase_reservation(uid);
+  erase_refusal(uid);
 }
 
 std::vector<std::shared_ptr<const ForeignAnswer>> Ledger::open_answers(const Uid& except,
@@ -257,24 +307,38 @@ std::vector<NodeName> Ledger::nodes_in_doubt() const {
 
 std::optional<NodeName> Ledger::reserve_slot(const SlotRequest& request) {
   const std::lock_guard lock(mutex_);
-  const Group group{request.owner, request.pod_set};
+  const auto node = choose_slot(request);
+  erase_reservation(request.pod);
+  if (node) {
+    erase_refusal(request.pod);
+    set_reservation(request.pod, Group{request.owner, request.pod_set}, Slot{*node, request.rank});
+  }
+  return node;
+}
 
-  // Pods that the picture shows bound have used up a slot there already.
-  std::vector<Uid> bound;
+std::optional<NodeName> Ledger::choose_slot(const SlotRequest& request) {
   std::map<NodeName, std::int64_t> given;  // To others.
   std::optional<NodeName> own;
-  if (const auto found = reserved_.find(group); found != reserved_.end()) {
-    for (const auto& [pod, node] : found->second) {
-      if (pod == request.pod)
-        own = node;
-      else if (request.is_bound(pod, node))
-        bound.push_back(pod);
-      else
-        ++given[node];
+  bool rank_is_given = false;
+  std::vector<Uid> bound;
+  const auto group = reserved_.find(Group{request.owner, request.pod_set});
+  if (group != reserved_.end()) {
+    for (const auto& [pod, slot] : group->second) {
+      if (pod == request.pod) {
+        own = slot.node;
+      } else if (request.is_bound(pod, slot.node)) {
+        bound.push_back(pod);  // It has used up a slot of the picture already.
+      } else {
+        ++given[slot.node];
+        rank_is_given = rank_is_given || (request.rank && slot.rank == request.rank);
+      }
     }
   }
   for (const Uid& pod : bound) erase_reservation(pod);
-
+  if (request.rank) {
+    if (rank_is_given || request.free.empty()) return std::nullopt;
+    return request.free.front();
+  }
   std::vector<NodeName> left;
   for (const NodeName& node : request.free) {
     const auto taken = given.find(node);
@@ -287,16 +351,11 @@ std::optional<NodeName> Ledger::reserve_slot(const SlotRequest& request) {
     return own;
   }
   const auto first = std::find_if(left.begin(), left.end(), request.is_offered);
-  if (first == left.end()) {
-    erase_reservation(request.pod);
-    return std::nullopt;
-  }
-  set_reservation(request.pod, group, *first);
+  if (first == left.end()) return std::nullopt;
   return *first;
 }
 
-void Ledger::set_reservation(const Uid& pod, const Group& group, const NodeName& node) {
-  erase_reservation(pod);
+void Ledger::set_reservation(const Uid& pod, const Group& group, const Slot& slot) {
   if (limits_.reservations == 0) return;
   while (reservations_.size() >= limits_.reservations) {
     const Uid oldest = reservations_by_age_.begin()->second;
@@ -304,8 +363,8 @@ void Ledger::set_reservation(const Uid& pod, const Group& group, const NodeName&
     ++dropped_;
   }
   const std::uint64_t sequence = next_sequence_++;
-  reservations_.emplace(pod, Reservation{group, node, sequence});
-  reserved_[group].emplace(pod, node);
+  reservations_.emplace(pod, Reservation{group, sequence});
+  reserved_[group].emplace(pod, slot);
   reservations_by_age_.emplace(sequence, pod);
 }
 
@@ -319,9 +378,57 @@ void Ledger::erase_reservation(const Uid& pod) {
   reservations_.erase(found);
 }
 
+void Ledger::record_refusal(RefusedPod refused) {
+  const std::lock_guard lock(mutex_);
+  if (limits_.refusals == 0) return;
+  const Uid uid = refused.pod.meta.uid;
+  auto pod = std::make_shared<const RefusedPod>(std::move(refused));
+  if (const auto found = refused_.find(uid); found != refused_.end()) {
+    found->second.pod = std::move(pod);
+    return;
+  }
+  while (refused_.size() >= limits_.refusals) {
+    const Uid oldest = refused_by_age_.begin()->second;
+    erase_refusal(oldest);
+    ++dropped_;
+  }
+  const std::uint64_t sequence = next_sequence_++;
+  refused_by_age_.emplace(sequence, uid);
+  refused_.emplace(uid, Refused{std::move(pod), 0, std::nullopt, sequence});
+}
+
+std::vector<std::shared_ptr<const RefusedPod>> Ledger::refusals_before(std::uint64_t generation,
+                                                                       Instant now) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const RefusedPod>> list;
+  for (const auto& [sequence, uid] : refused_by_age_) {
+    const Refused& refused = refused_.at(uid);
+    if (refused.pod->generation >= generation) continue;
+    if (refused.not_before && now < *refused.not_before) continue;
+    list.push_back(refused.pod);
+  }
+  return list;
+}
+
+void Ledger::mark_woken(const Uid& uid, Instant now) {
+  const std::lock_guard lock(mutex_);
+  const auto found = refused_.find(uid);
+  if (found == refused_.end()) return;
+  constexpr std::int64_t kLongest = 6;  // 2^6 s
+  const std::int64_t doublings = std::min(found->second.woken++, kLongest);
+  found->second.not_before = now + std::chrono::seconds(std::int64_t{1} << doublings);
+}
+
+void Ledger::erase_refusal(const Uid& uid) {
+  const auto found = refused_.find(uid);
+  if (found == refused_.end()) return;
+  refused_by_age_.erase(found->second.sequence);
+  refused_.erase(found);
+}
+
 LedgerStats Ledger::stats() const {
   const std::lock_guard lock(mutex_);
-  return LedgerStats{answers_.size(), reservations_.size(), dropped_};
+  return LedgerStats{answers_.size(), reservations_.size(), refused_.size(), dropped_};
 }
 
 }  // namespace muster::extender

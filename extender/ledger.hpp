@@ -1,6 +1,7 @@
 #pragma once
 // What the extender said and has not seen the end of: foreign pods that may still land where they
-// were allowed, and slots handed to members that have no rank.
+// were allowed, slots handed to members that are not bound yet, and pods that were refused
+// everywhere.
 //
 // Why it is needed: kube-scheduler tells nobody which node it took until the bind is watched. It
 // works on one pod at a time, so a new filter call proves that the former pod's cycle is over, but
@@ -25,6 +26,24 @@
 
 namespace muster::extender {
 
+/// A node of a snapshot.
+struct FoundNode {
+  const engine::NodeView* node = nullptr;  ///< nullptr: unknown.
+  std::size_t position = 0;                ///< In Snapshot::node_index.
+};
+
+/// Looks nodes up without an allocation per name. Not for use by two threads.
+class NodeFinder {
+ public:
+  explicit NodeFinder(const engine::Snapshot& snapshot) : snapshot_(snapshot) {}
+  [[nodiscard]] FoundNode find(std::string_view name);
+  [[nodiscard]] FoundNode at(std::size_t position) const;
+
+ private:
+  const engine::Snapshot& snapshot_;
+  std::string key_;
+};
+
 /// The nodes of one answer. Small (a bit per node of the fleet), since answers name hundreds.
 class AnsweredNodes {
  public:
@@ -39,12 +58,21 @@ class AnsweredNodes {
   void add_unknown(std::string_view name);
 
   [[nodiscard]] bool contains(std::string_view name) const;
+  /// The same for a node of a snapshot, by its position there: a bit while no node came or went.
+  [[nodiscard]] bool contains(const engine::Snapshot& snapshot, std::size_t position,
+                              const NodeName& name) const;
+  /// Whether the predicate holds for one of these nodes, as the snapshot shows them; nodes that it
+  /// does not know are left out, and everything() has none.
+  [[nodiscard]] bool any_of(const engine::Snapshot& snapshot,
+                            const std::function<bool(const FoundNode&)>& predicate) const;
   [[nodiscard]] bool is_everything() const { return everything_; }
   [[nodiscard]] bool empty() const;
   /// Sorted; empty for everything().
   [[nodiscard]] std::vector<NodeName> names() const;
 
  private:
+  [[nodiscard]] bool has_bit(std::size_t position) const;
+
   std::shared_ptr<const engine::Snapshot::NodeIndexMap> index_;
   std::vector<std::uint64_t> bits_;
   std::vector<std::string> unknown_;
@@ -67,11 +95,13 @@ struct ForeignAnswer {
 /// What the pod's PodScheduled condition says, in one string to compare; empty without one.
 [[nodiscard]] std::string scheduling_verdict(const kube::Pod& pod);
 
-/// A member without a rank asks for a slot.
+/// A member asks for a slot.
 struct SlotRequest {
   Uid owner;  ///< Of its workload, as in WorkloadView::owner_uid.
   PodSetName pod_set;
   Uid pod;
+  /// Its rank, and the rank's node in `free`; nothing: any free slot will do.
+  std::optional<std::int64_t> rank;
   /// Slots that no bound pod sits in, one entry a slot, in the order of the plan.
   std::vector<NodeName> free;
   /// Whether the picture that `free` was made from shows this pod bound to this node.
@@ -80,14 +110,24 @@ struct SlotRequest {
   std::function<bool(const NodeName& node)> is_offered;
 };
 
+/// A pod that no node was allowed to. kube-scheduler asks again only after an event of its own
+/// world; that a plan went away is none (reference: extender protocol, P3). See wake.hpp.
+struct RefusedPod {
+  kube::Pod pod;
+  AnsweredNodes nodes;           ///< What was offered.
+  std::uint64_t generation = 0;  ///< Of the snapshot that the answer was made from.
+};
+
 struct LedgerLimits {
   std::size_t answers = 4096;
   std::size_t reservations = 65536;
+  std::size_t refusals = 1024;
 };
 
 struct LedgerStats {
   std::size_t answers = 0;
   std::size_t reservations = 0;
+  std::size_t refusals = 0;
   std::uint64_t dropped = 0;  ///< Oldest entries given up because a limit was reached.
 };
 
@@ -100,7 +140,7 @@ class Ledger {
   /// the former attempt is over. An answer without nodes only ends the former one.
   void record(ForeignAnswer answer);
 
-  /// The pod is asked about again and gets nothing that would have to be remembered.
+  /// The pod is asked about again and gets nothing as a foreign pod.
   void retract(const Uid& uid);
 
   /// An unbound, ungated foreign pod found by a new leader: the old one may have allowed it
@@ -130,9 +170,19 @@ class Ledger {
   /// all nodes, are left out: a doubt about everything guides nobody.
   [[nodiscard]] std::vector<NodeName> nodes_in_doubt() const;
 
-  /// The slot of a rankless member: the one it had, if it still can be had, else the first free one
-  /// that is offered and given to no one else. Nothing: it is surplus, or no free slot is offered.
+  /// The slot of a member. With a rank: the rank's, unless another live pod has the same rank.
+  /// Without: the one it had, if it still can be had, else the first free one that is offered and
+  /// given to no one else. Nothing: it is surplus, or no free slot is offered. Given slots stay
+  /// given until the pod is seen bound or gone.
   [[nodiscard]] std::optional<NodeName> reserve_slot(const SlotRequest& request);
+
+  /// The pod was refused everywhere; replaces its former entry.
+  void record_refusal(RefusedPod refused);
+  /// Refusals made from snapshots older than `generation` that may be woken at `now`, oldest first.
+  [[nodiscard]] std::vector<std::shared_ptr<const RefusedPod>> refusals_before(
+      std::uint64_t generation, Instant now) const;
+  /// The pod is woken; should that be in vain, not again before 1 s, then 2 s, 4 s up to 64 s.
+  void mark_woken(const Uid& uid, Instant now);
 
   [[nodiscard]] LedgerStats stats() const;
 
@@ -144,16 +194,27 @@ class Ledger {
     std::uint64_t sequence = 0;
   };
   using Group = std::pair<Uid, PodSetName>;  ///< Owner, pod set.
+  struct Slot {
+    NodeName node;
+    std::optional<std::int64_t> rank;
+  };
   struct Reservation {
     Group group;
-    NodeName node;
+    std::uint64_t sequence = 0;
+  };
+  struct Refused {
+    std::shared_ptr<const RefusedPod> pod;
+    std::int64_t woken = 0;  ///< How often since it was last allowed somewhere.
+    std::optional<Instant> not_before;
     std::uint64_t sequence = 0;
   };
 
   void insert(std::shared_ptr<const ForeignAnswer> answer);
   void erase_answer(const Uid& uid);
-  void set_reservation(const Uid& pod, const Group& group, const NodeName& node);
+  [[nodiscard]] std::optional<NodeName> choose_slot(const SlotRequest& request);
+  void set_reservation(const Uid& pod, const Group& group, const Slot& slot);
   void erase_reservation(const Uid& pod);
+  void erase_refusal(const Uid& uid);
 
   const LedgerLimits limits_;
   mutable std::mutex mutex_;  ///< Guards everything below.
@@ -161,8 +222,10 @@ class Ledger {
   std::map<Uid, Entry> answers_;
   std::map<std::uint64_t, Uid> answers_by_age_;
   std::map<Uid, Reservation> reservations_;
-  std::map<Group, std::map<Uid, NodeName>> reserved_;
+  std::map<Group, std::map<Uid, Slot>> reserved_;
   std::map<std::uint64_t, Uid> reservations_by_age_;
+  std::map<Uid, Refused> refused_;
+  std::map<std::uint64_t, Uid> refused_by_age_;
   std::uint64_t dropped_ = 0;
 };
 

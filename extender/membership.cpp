@@ -28,21 +28,6 @@ const PodSetView* find_pod_set(const kube::Pod& pod, const WorkloadView& workloa
   return found == workload.pod_sets.end() ? nullptr : &*found;
 }
 
-/// Slots without a bound pod of the pod set, in the order of the plan.
-std::vector<NodeName> free_slots(const PodSetView& pod_set) {
-  std::map<NodeName, std::int64_t> bound = pod_set.bound_rankless;
-  for (const auto& [rank, node] : pod_set.bound_ranks) ++bound[node];
-  std::vector<NodeName> free;
-  for (const NodeName& slot : pod_set.slots) {
-    const auto found = bound.find(slot);
-    if (found != bound.end() && found->second > 0)
-      --found->second;
-    else
-      free.push_back(slot);
-  }
-  return free;
-}
-
 }  // namespace
 
 Membership find_membership(const kube::Pod& pod, const Snapshot& snapshot) {
@@ -73,29 +58,55 @@ bool is_yielded_to(const kube::Pod& pod) {
          pod.spec.priority.value_or(0) >= kLowestSystemPriority;
 }
 
+std::vector<NodeName> free_slots(const PodSetView& pod_set) {
+  std::map<NodeName, std::int64_t> bound = pod_set.bound_rankless;
+  for (const auto& [rank, node] : pod_set.bound_ranks) ++bound[node];
+  std::vector<NodeName> free;
+  for (const NodeName& slot : pod_set.slots) {
+    const auto found = bound.find(slot);
+    if (found != bound.end() && found->second > 0)
+      --found->second;
+    else
+      free.push_back(slot);
+  }
+  return free;
+}
+
 std::optional<NodeName> find_slot(const kube::Pod& pod, const Membership& membership,
                                   const Snapshot& snapshot, Ledger& ledger,
                                   const std::function<bool(const NodeName&)>& is_offered) {
   const PodSetView& pod_set = *membership.pod_set;
-  const std::optional<std::int64_t> rank = pod.rank();
-  if (rank && *rank >= 0) {
-    auto node = engine::node_of_rank(pod_set.slots, pod_set.bound_ranks, *rank);
-    if (node) return node;
-    // An Indexed Job with more completions than pods at a time goes through ranks beyond the plan:
-    // they take whatever slot is free.
-  }
   const auto is_bound = [&](const Uid& uid, const NodeName& name) {
     const engine::NodeView* const node = snapshot.find_node(name.value());
     return node != nullptr &&
            std::any_of(node->pods.begin(), node->pods.end(),
                        [&](const engine::PodView& bound) { return bound.uid == uid; });
   };
-  return ledger.reserve_slot(SlotRequest{.owner = membership.workload->owner_uid,
-                                         .pod_set = pod_set.name,
-                                         .pod = pod.meta.uid,
-                                         .free = free_slots(pod_set),
-                                         .is_bound = is_bound,
-                                         .is_offered = is_offered});
+  SlotRequest request{.owner = membership.workload->owner_uid,
+                      .pod_set = pod_set.name,
+                      .pod = pod.meta.uid,
+                      .rank = pod.rank(),
+                      .free = {},
+                      .is_bound = is_bound,
+                      .is_offered = is_offered};
+  if (request.rank) {
+    const auto taken = pod_set.bound_ranks.find(*request.rank);
+    if (taken != pod_set.bound_ranks.end()) {
+      // Bound by now although the scheduler asks (it may have missed its own success), or the
+      // place of another pod.
+      if (is_bound(pod.meta.uid, taken->second)) return taken->second;
+      return std::nullopt;
+    }
+    if (auto node = engine::node_of_rank(pod_set.slots, pod_set.bound_ranks, *request.rank)) {
+      request.free.push_back(std::move(*node));
+      return ledger.reserve_slot(request);
+    }
+    // An Indexed Job with more completions than pods at a time goes through ranks beyond the plan:
+    // they take whatever slot is free.
+    request.rank.reset();
+  }
+  request.free = free_slots(pod_set);
+  return ledger.reserve_slot(request);
 }
 
 }  // namespace muster::extender

@@ -30,9 +30,12 @@ struct Membership {
 /// Planned room yields to these: static pods, DaemonSet pods and system priorities (design 2.6).
 [[nodiscard]] bool is_yielded_to(const kube::Pod& pod);
 
-/// The node of a planned member's slot, or nothing when it is surplus. A rank inside the plan has
-/// its node by engine/slots.hpp, offered or not; every other member gets the first free slot that
-/// `is_offered` and keeps it in the ledger.
+/// Slots without a bound pod of the pod set, in the order of the plan.
+[[nodiscard]] std::vector<NodeName> free_slots(const engine::PodSetView& pod_set);
+
+/// The node of a planned member's slot, or nothing when it is surplus: one that no other pod sits
+/// in or was sent to. A rank inside the plan has its node by engine/slots.hpp, offered or not;
+/// every other member gets the first free slot that `is_offered`. Kept in the ledger.
 [[nodiscard]] std::optional<NodeName> find_slot(
     const kube::Pod& pod, const Membership& membership, const engine::Snapshot& snapshot,
     Ledger& ledger, const std::function<bool(const NodeName&)>& is_offered);

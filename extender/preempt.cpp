@@ -73,25 +73,24 @@ std::vector<std::size_t> preempt(const kube::Pod& pod,
     });
   }
   const bool yielded_to = !membership.workload && is_yielded_to(pod);
-  const RoomCheck room(pod.meta.uid, request_of(pod, snapshot),
-                       ledger.open_answers(pod.meta.uid, snapshot.generation, now));
+  const RoomCheck room(pod, snapshot, ledger.open_answers(pod.meta.uid, snapshot.generation, now));
   NodeFinder finder(snapshot);
   std::vector<std::size_t> kept;
   std::vector<std::size_t> tearing;  // Only for want of others.
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const PreemptionCandidate& candidate = candidates[i];
     if (candidate.victims.empty() || !may_preempt_on(membership, slot, candidate.node)) continue;
-    const NodeView* const node = finder.find(candidate.node).node;
-    if (node == nullptr) {
+    const FoundNode found = finder.find(candidate.node);
+    if (found.node == nullptr) {
       kept.push_back(i);
       continue;
     }
-    const Toll toll = toll_of(candidate, *node, snapshot);
+    const Toll toll = toll_of(candidate, *found.node, snapshot);
     if (toll.splits_gang || toll.takes_planned_slot) {
       if (yielded_to) tearing.push_back(i);
       continue;
     }
-    if (planned || yielded_to || toll.has_unknown || room.fits(*node, toll.freed)) {
+    if (planned || yielded_to || toll.has_unknown || room.fits(found, toll.freed)) {
       kept.push_back(i);
     }
   }

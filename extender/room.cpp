@@ -28,31 +28,21 @@ const PodView* find_pod(const NodeView& node, const Uid& uid) {
 
 }  // namespace
 
-NodeFinder::Found NodeFinder::find(std::string_view name) {
-  if (!snapshot_.node_index) return {};
-  key_.assign(name);
-  const auto found = snapshot_.node_index->find(key_);
-  if (found == snapshot_.node_index->end()) return {};
-  const std::size_t chunk = found->second / Snapshot::kChunkNodes;
-  const std::size_t offset = found->second % Snapshot::kChunkNodes;
-  if (chunk >= snapshot_.node_chunks.size() || !snapshot_.node_chunks[chunk] ||
-      offset >= snapshot_.node_chunks[chunk]->size()) {
-    return {};
-  }
-  return Found{&(*snapshot_.node_chunks[chunk])[offset], found->second};
-}
-
-RoomCheck::RoomCheck(Uid pod, Resources request,
+RoomCheck::RoomCheck(const kube::Pod& pod, const Snapshot& snapshot,
                      std::vector<std::shared_ptr<const ForeignAnswer>> open)
-    : pod_(std::move(pod)), request_(std::move(request)), open_(std::move(open)) {}
+    : snapshot_(snapshot),
+      pod_(pod.meta.uid),
+      request_(request_of(pod, snapshot)),
+      open_(std::move(open)) {}
 
-bool RoomCheck::fits(const NodeView& node, const Resources& freed) const {
-  if (node.planned.is_zero()) return true;
-  if (open_.empty() && fits_unplanned(request_, node)) return true;
-  return fits_exactly(node, freed);
+bool RoomCheck::fits(const FoundNode& found, const Resources& freed) const {
+  if (found.node->planned.is_zero()) return true;
+  if (open_.empty() && fits_unplanned(request_, *found.node)) return true;
+  return fits_exactly(found, freed);
 }
 
-bool RoomCheck::fits_exactly(const NodeView& node, const Resources& freed) const {
+bool RoomCheck::fits_exactly(const FoundNode& found, const Resources& freed) const {
+  const NodeView& node = *found.node;
   Resources room = node.unplanned_room();
   room += freed;
   // Nominated here, the pod is counted as foreign already: not twice.
@@ -61,7 +51,7 @@ bool RoomCheck::fits_exactly(const NodeView& node, const Resources& freed) const
   }
   if (!request_.fits_in(room)) return false;
   for (const auto& answer : open_) {
-    if (!answer->nodes.contains(node.name.value())) continue;
+    if (!answer->nodes.contains(snapshot_, found.position, node.name)) continue;
     if (find_pod(node, answer->uid) != nullptr) continue;  // Counted as foreign by now.
     room -= answer->requests;
   }

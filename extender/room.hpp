@@ -15,38 +15,25 @@
 
 namespace muster::extender {
 
-/// Looks nodes up without an allocation per name. Not for use by two threads.
-class NodeFinder {
- public:
-  struct Found {
-    const engine::NodeView* node = nullptr;  ///< nullptr: unknown.
-    std::size_t position = 0;                ///< In Snapshot::node_index.
-  };
-  explicit NodeFinder(const engine::Snapshot& snapshot) : snapshot_(snapshot) {}
-  [[nodiscard]] Found find(std::string_view name);
-
- private:
-  const engine::Snapshot& snapshot_;
-  std::string key_;
-};
-
-/// One pod's question, asked of many nodes.
+/// One pod's question, asked of many nodes of one snapshot, which must outlive it.
 class RoomCheck {
  public:
   /// `open` are the answers to other pods that may have taken room which the snapshot does not
   /// show yet.
-  RoomCheck(Uid pod, Resources request, std::vector<std::shared_ptr<const ForeignAnswer>> open);
+  RoomCheck(const kube::Pod& pod, const engine::Snapshot& snapshot,
+            std::vector<std::shared_ptr<const ForeignAnswer>> open);
 
   /// True where the request fits into allocatable − foreign − planned − open answers + freed. On a
   /// node that no plan touches there is nothing to protect: kube-scheduler has checked the room
   /// itself, with newer knowledge than ours.
-  [[nodiscard]] bool fits(const engine::NodeView& node, const Resources& freed = {}) const;
+  [[nodiscard]] bool fits(const FoundNode& found, const Resources& freed = {}) const;
 
   [[nodiscard]] const Resources& request() const { return request_; }
 
  private:
-  [[nodiscard]] bool fits_exactly(const engine::NodeView& node, const Resources& freed) const;
+  [[nodiscard]] bool fits_exactly(const FoundNode& found, const Resources& freed) const;
 
+  const engine::Snapshot& snapshot_;
   Uid pod_;
   Resources request_;
   std::vector<std::shared_ptr<const ForeignAnswer>> open_;

@@ -1,6 +1,6 @@
 #include "webhook/review.hpp"
 
-#include "kube/codec/json_text.hpp"
+#include "kube/codec/base64.hpp"
 
 #include <fmt/format.h>
 
@@ -14,25 +14,6 @@ using kube::Json;
 
 constexpr std::size_t kWarningBytes = 256;    // Of one warning, before the API server cuts it.
 constexpr std::size_t kWarningsBytes = 4096;  // Of all of them.
-
-std::string base64(std::string_view bytes) {
-  static constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t word = 0;
-    const std::size_t have = std::min<std::size_t>(3, bytes.size() - i);
-    for (std::size_t k = 0; k < 3; ++k) {
-      const std::uint32_t byte = k < have ? static_cast<unsigned char>(bytes[i + k]) : 0U;
-      word = (word << 8U) | byte;
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      out += k <= have ? kAlphabet[(word >> (18U - (6U * k))) & 63U] : '=';
-    }
-  }
-  return out;
-}
 
 Result<Operation> decode_operation(const Json& value) {
   const auto text = value.as_string();
@@ -139,7 +120,7 @@ std::string encode_response(std::string_view uid, const AdmissionResponse& respo
                     {"allowed", Json::boolean(response.allowed)},
                     {"status", response.allowed ? Json() : encode_status(response.errors)},
                     {"patchType", patched ? Json::string("JSONPatch") : Json()},
-                    {"patch", patched ? Json::string(base64(response.patch.dump())) : Json()},
+                    {"patch", patched ? Json::string(kube::base64_encode(response.patch.dump())) : Json()},
                     {"warnings", encode_warnings(response.warnings)}});
   return Json::object({{"apiVersion", Json::string("admission.k8s.io/v1")},
                        {"kind", Json::string("AdmissionReview")},
