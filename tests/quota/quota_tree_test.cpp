@@ -150,6 +150,15 @@ TEST(QuotaTree, BorrowLevelLeavesOutWhatIsStillGuaranteed) {
   EXPECT_EQ(world.level("q", 13), (BorrowLevel{1, true}));  // 7 <= 7
 }
 
+TEST(QuotaTree, BorrowLevelLeavesOutWhatAnInnerCohortKeepsToo) {
+  // q keeps 6 of 10 (LL 4). in: T = 3 + 4 = 7, keeps 5 (LL 2). out: T = 5 + 2 = 7.
+  // Asking 14: 8 reach in, 8 > 7; in's own 5 leave 3 for out, 3 <= 7, and out has a parent.
+  const World world(
+      {cohort("in", "out", {{3, std::nullopt, 2}}), cohort("out", "top", {{5}}), cohort("top")},
+      {queue("q", "in", {{10, std::nullopt, 4}})});
+  EXPECT_EQ(world.level("q", 14), (BorrowLevel{2, true}));
+}
+
 TEST(QuotaTree, AnOversubscribedRootEatsASiblingsGuaranteedQuota) {
   // cohort Q 10; cq1 Q 10, usage 31; cq2 Q 10, BL 0, LL 0: nothing of cq2's is lent.
   World world({cohort("cohort", "", {{10}})},
@@ -353,6 +362,14 @@ TEST(QuotaTreeLimits, AQueuesOwnBorrowingLimitBinds) {
   // l2: 10 - 0 + 5 = 15 of left's 27.
   EXPECT_EQ(world.limit("l2", 16),
             (Limit{node(world.tree, "l2"), true, Amount(16), Amount(15), Amount(1)}));
+}
+
+TEST(QuotaTreeLimits, TheNearerOfTwoEqualLimitsIsNamed) {
+  // a may have 10 + 5 = 15 by its limit, and the cohort has 10 + 5 = 15.
+  const World world({}, {queue("a", "c", {{10, 5}}), queue("b", "c", {{5}})});
+  EXPECT_EQ(world.limit("a", 16),
+            (Limit{node(world.tree, "a"), true, Amount(16), Amount(15), Amount(1)}));
+  EXPECT_EQ(world.limit_ever("a", 16), world.limit("a", 16));
 }
 
 TEST(QuotaTreeLimits, WhatIsGuaranteedDoesNotReachTheCohort) {

@@ -100,7 +100,15 @@ TEST(FlatPlacement, SaysWhatIsMissing) {
   NodeFacts crowded = node("d", 8);
   crowded.allocatable = gpus(8, 0);
   fleet.upsert(crowded);
-  const auto result = place(request(6), fleet);
+  PlaceRequest asked = request(6);
+  asked.nodes.flavor_labels = {{"gpu", "h100"}};
+  for (const NodeIndex index : std::vector<NodeIndex>(fleet.by_name())) {
+    NodeFacts facts = fleet.facts(index);
+    facts.labels = asked.nodes.flavor_labels;
+    fleet.upsert(facts);
+  }
+  fleet.upsert(node("other", 8));  // of another flavor: neither counted nor excluded
+  const auto result = place(asked, fleet);
   ASSERT_FALSE(result.has_value());
   const Unplaceable& why = result.error();
   EXPECT_EQ(why.asked, 6);
@@ -202,6 +210,14 @@ TEST(TreePlacement, FollowsThePhases) {
     SCOPED_TRACE(test.sentence);
     EXPECT_EQ(placed(test.asked, two_blocks()), test.want);
   }
+}
+
+TEST(TreePlacement, PreferredClimbsRatherThanSpreadOverTheLargestRacks) {
+  // No rack holds 8. The racks b1/r1 and b2/r1 would be two, but block b1 alone holds 4 + 2 + 2.
+  const Fleet fleet = tree(
+      {{"h1", "b1", "r1", 4}, {"h2", "b1", "r2", 2}, {"h3", "b1", "r3", 2}, {"h4", "b2", "r1", 4}});
+  EXPECT_EQ(placed(on_tree(8, Mode::kPreferred, kRack), fleet),
+            (Counts{{"h1", 4}, {"h2", 2}, {"h3", 2}}));
 }
 
 TEST(TreePlacement, RequiredSaysHowManyFitInTheBestDomain) {
