@@ -22,8 +22,8 @@ constexpr std::size_t kReadChunk = 64U << 10U;
 constexpr std::size_t kMaxRefusalBytes = 1U << 20U;
 constexpr std::uint32_t kMaxHeaderBytes = 64U << 10U;
 
-// A peer that vanished without a word is noticed after 30 + 3 × 10 seconds of silence, or when what
-// we sent stays unacknowledged for a minute.
+// A peer that vanished without a word is noticed after 30 + 3 times 10 seconds of silence, or when
+// what we sent stays unacknowledged for a minute.
 void notice_dead_peers(tcp::socket& socket) {
   const auto set = [handle = socket.native_handle()](int level, int name, int value) {
     ::setsockopt(handle, level, name, &value, sizeof value);

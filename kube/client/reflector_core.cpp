@@ -198,14 +198,14 @@ void ReflectorCore::finish_list(const std::string& resource_version,
 }
 
 // An object made anew under the same name is another object: the old one is deleted first.
-void ReflectorCore::upsert(ObjectMeta meta, Json object, std::vector<ObjectEvent>& events) {
+void ReflectorCore::upsert(ObjectIdentity meta, Json object, std::vector<ObjectEvent>& events) {
   const Key key(meta.ns, meta.name);
   const auto it = known_.find(key);
   if (it != known_.end() && it->second.uid == meta.uid &&
       it->second.resource_version == meta.resource_version)
     return;
   if (it != known_.end() && it->second.uid != meta.uid) {
-    ObjectMeta old = meta;
+    ObjectIdentity old = meta;
     old.uid = it->second.uid;
     old.resource_version = it->second.resource_version;
     events.push_back({.type = ObjectEvent::Type::kDelete, .meta = std::move(old), .object = {}});
@@ -215,7 +215,8 @@ void ReflectorCore::upsert(ObjectMeta meta, Json object, std::vector<ObjectEvent
       {.type = ObjectEvent::Type::kUpsert, .meta = std::move(meta), .object = std::move(object)});
 }
 
-void ReflectorCore::remove(const ObjectMeta& meta, Json object, std::vector<ObjectEvent>& events) {
+void ReflectorCore::remove(const ObjectIdentity& meta, Json object,
+                           std::vector<ObjectEvent>& events) {
   const auto it = known_.find(Key(meta.ns, meta.name));
   if (it == known_.end()) return;
   known_.erase(it);

@@ -35,7 +35,7 @@
 namespace muster::kube {
 
 /// What the state machine needs of one object.
-struct ObjectMeta {
+struct ObjectIdentity {
   std::string ns;  ///< Empty for cluster-scoped kinds.
   std::string name;
   std::string uid;
@@ -46,7 +46,7 @@ struct ObjectMeta {
 struct WatchLine {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError, kUnknown };
   Type type = Type::kUnknown;
-  ObjectMeta meta;  ///< Of a bookmark only the version is set.
+  ObjectIdentity meta;  ///< Of a bookmark only the version is set.
   Json object;
   bool initial_events_end = false;  ///< A bookmark annotated `k8s.io/initial-events-end: "true"`.
   int error_code = 0;               ///< kError: `code` of the Status object.
@@ -54,7 +54,7 @@ struct WatchLine {
 };
 
 struct ListItem {
-  ObjectMeta meta;
+  ObjectIdentity meta;
   Json object;  ///< As in the list: without apiVersion and kind. Shares the page's memory.
 };
 
@@ -68,7 +68,7 @@ struct ListPage {
 struct ObjectEvent {
   enum class Type { kUpsert, kDelete, kSynced };
   Type type = Type::kSynced;
-  ObjectMeta meta;
+  ObjectIdentity meta;
   /// Absent with kSynced, and with kDelete when the deletion was found by listing again. An object
   /// from a list shares the memory of its whole page: decode it, do not keep it.
   Json object;
@@ -133,8 +133,8 @@ class ReflectorCore {
   ReflectorAction pause(State state);
   ReflectorAction relist_after_gone();
   void finish_list(const std::string& resource_version, std::vector<ObjectEvent>& events);
-  void upsert(ObjectMeta meta, Json object, std::vector<ObjectEvent>& events);
-  void remove(const ObjectMeta& meta, Json object, std::vector<ObjectEvent>& events);
+  void upsert(ObjectIdentity meta, Json object, std::vector<ObjectEvent>& events);
+  void remove(const ObjectIdentity& meta, Json object, std::vector<ObjectEvent>& events);
   std::uint64_t random();
 
   ReflectorOptions options_;

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t kMaxListBytes = 512U << 20U;
 
-ObjectMeta read_meta(const Json& object) {
+ObjectIdentity read_meta(const Json& object) {
   const Json metadata = object.get("metadata");
   return {.ns = std::string(metadata.get("namespace").string_or("")),
           .name = std::string(metadata.get("name").string_or("")),
