@@ -1,0 +1,23 @@
+#pragma once
+// The engine over a World, cycle by cycle, with every effect carried out at once. Design 4.2.
+
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "cli/decision_report.hpp"
+#include "cli/world.hpp"
+
+#include <set>
+
+namespace muster::cli {
+
+struct Outcome {
+  DecisionReport report;
+  /// Pods that left with an evicted workload: index into Input::objects -> the eviction's reason.
+  std::map<std::size_t, std::string> pods_gone;
+};
+
+/// Takes decisions until nothing changes; cycle n is at `now` + n s. The entries' `object` and
+/// `spec` are brought up to date. kInternal when the decisions never settle.
+[[nodiscard]] Result<Outcome> run_decide(World& world, Instant now);
+
+}  // namespace muster::cli
