@@ -2,6 +2,7 @@
 
 #include "certs/openssl.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/pem.h>
 
@@ -147,10 +148,12 @@ std::string name_text(const ASN1_STRING* value) {
 std::string ip_text(const ASN1_OCTET_STRING* value) {
   const unsigned char* bytes = ASN1_STRING_get0_data(value);
   const int size = ASN1_STRING_length(value);
-  if (size == 4) return fmt::format("{}.{}.{}.{}", bytes[0], bytes[1], bytes[2], bytes[3]);
-  std::string text;
-  for (int i = 0; i + 1 < size; i += 2)
-    text += fmt::format("{}{:x}", i == 0 ? "" : ":", (bytes[i] << 8) | bytes[i + 1]);
+  char text[INET6_ADDRSTRLEN] = "";
+  if (size == 4) {
+    inet_ntop(AF_INET, bytes, text, sizeof text);
+  } else if (size == 16) {
+    inet_ntop(AF_INET6, bytes, text, sizeof text);
+  }
   return text;
 }
 
