@@ -180,6 +180,7 @@ void Ledger::insert(std::shared_ptr<const ForeignAnswer> answer) {
   const std::uint64_t sequence = next_sequence_++;
   answers_by_age_.emplace(sequence, uid);
   answers_.emplace(uid, Entry{std::move(answer), std::nullopt, sequence});
+  ++answers_version_;
 }
 
 void Ledger::erase_answer(const Uid& uid) {
@@ -187,6 +188,7 @@ void Ledger::erase_answer(const Uid& uid) {
   if (found == answers_.end()) return;
   answers_by_age_.erase(found->second.sequence);
   answers_.erase(found);
+  ++answers_version_;
 }
 
 void Ledger::observe(const kube::Pod& pod, std::uint64_t generation) {
@@ -202,7 +204,10 @@ void Ledger::observe(const kube::Pod& pod, std::uint64_t generation) {
   if (!pod.spec.node_name.empty()) {
     // A call that still looks at an older snapshot sees the pod nowhere yet, so the entries stay
     // until a newer one was looked at.
-    if (found != answers_.end() && !found->second.bound_from) found->second.bound_from = generation;
+    if (found != answers_.end() && !found->second.bound_from) {
+      found->second.bound_from = generation;
+      ++answers_version_;
+    }
     erase_refusal(uid);
     // It may sit elsewhere than where we sent it: that is where it will be seen.
     if (const auto reserved = reservations_.find(uid); reserved != reservations_.end()) {
@@ -289,19 +294,25 @@ std::vector<Uid> Ledger::blocking(const std::map<NodeName, ResourceList>& planne
 
 std::vector<NodeName> Ledger::nodes_in_doubt() const {
   std::vector<std::shared_ptr<const ForeignAnswer>> open;
+  std::uint64_t version = 0;
   {
     const std::lock_guard lock(mutex_);
+    if (doubt_version_ == answers_version_) return doubt_;
+    version = answers_version_;
     for (const auto& [uid, entry] : answers_) {
       if (!entry.bound_from && !entry.answer->nodes.is_everything()) open.push_back(entry.answer);
     }
   }
-  std::vector<NodeName> nodes;
+  std::vector<NodeName> nodes;  // Sorting thousands of names is nothing to hold a lock for.
   for (const auto& answer : open) {
     const std::vector<NodeName> names = answer->nodes.names();
     nodes.insert(nodes.end(), names.begin(), names.end());
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  const std::lock_guard lock(mutex_);
+  doubt_ = nodes;
+  doubt_version_ = version;
   return nodes;
 }
 

@@ -221,6 +221,9 @@ class Ledger {
   std::uint64_t next_sequence_ = 1;
   std::map<Uid, Entry> answers_;
   std::map<std::uint64_t, Uid> answers_by_age_;
+  std::uint64_t answers_version_ = 1;  ///< Grows with every change of what nodes_in_doubt() says.
+  mutable std::uint64_t doubt_version_ = 0;
+  mutable std::vector<NodeName> doubt_;  ///< Right while the two versions are equal.
   std::map<Uid, Reservation> reservations_;
   std::map<Group, std::map<Uid, Slot>> reserved_;
   std::map<std::uint64_t, Uid> reservations_by_age_;

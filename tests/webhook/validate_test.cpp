@@ -1,0 +1,573 @@
+#include "webhook/validate.hpp"
+
+#include "tests/extender/snapshot_builder.hpp"
+#include "tests/webhook/requests.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace muster::webhook {
+namespace {
+
+using engine::WorkloadPhase;
+using kube::Json;
+using testing::create;
+using testing::json;
+using testing::SnapshotBuilder;
+using testing::update;
+using testing::with;
+
+using Paths = std::vector<std::string>;
+constexpr const char* kMuster = "system:serviceaccount:muster-system:muster";
+
+WebhookOptions options() {
+  WebhookOptions result;
+  result.own_identities = {kMuster};
+  return result;
+}
+
+Paths paths_of(const Validation& validation) {
+  Paths paths;
+  for (const FieldError& error : validation.errors) {
+    paths.push_back(error.path);
+    EXPECT_FALSE(error.message.empty()) << error.path;
+  }
+  return paths;
+}
+
+Paths refused(const AdmissionRequest& request, const engine::Snapshot& snapshot = {}) {
+  return paths_of(validate(request, snapshot, options()));
+}
+
+// ---- ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+// --------------------------------------------
+
+const std::string kQueue = R"({"metadata":{"name":"q"},"spec":{"cohortName":"org","resourceGroups":[
+  {"coveredResources":["cpu","nvidia.com/gpu"],"flavors":[
+    {"name":"h100","resources":[{"name":"cpu","nominalQuota":"10","borrowingLimit":"1"},
+                                {"name":"nvidia.com/gpu","nominalQuota":8,"lendingLimit":"8"}]}]}]}})";
+
+struct QueueCase {
+  const char* sentence;
+  std::string object;
+  Paths refused;
+};
+
+void check(const char* kind, const std::vector<QueueCase>& cases) {
+  for (const QueueCase& c : cases) {
+    SCOPED_TRACE(c.sentence);
+    EXPECT_EQ(refused(create("kueue.x-k8s.io", kind, json(c.object), "")), c.refused);
+  }
+}
+
+TEST(ValidateClusterQueue, Table) {
+  const std::string group = "spec.resourceGroups[0]";
+  check("ClusterQueue",
+        {
+            {"a good one", kQueue, {}},
+            {"one without quotas", R"({"metadata":{"name":"q"},"spec":{}})", {}},
+            {"resources in another order than covered",
+             with(kQueue, R"(["cpu","nvidia.com/gpu"])", R"(["nvidia.com/gpu","cpu"])"),
+             {group + ".flavors[0].resources[0].name", group + ".flavors[0].resources[1].name"}},
+            {"a resource too few",
+             with(kQueue, R"(["cpu","nvidia.com/gpu"])", R"(["cpu","nvidia.com/gpu","memory"])"),
+             {group + ".flavors[0].resources"}},
+            {"a negative quota",
+             with(kQueue, R"("10")", R"("-1")"),
+             {group + ".flavors[0].resources[0].nominalQuota"}},
+            {"a quota that is none",
+             with(kQueue, R"("10")", R"("ten")"),
+             {group + ".flavors[0].resources[0].nominalQuota"}},
+            {"no quota",
+             with(kQueue, R"("nominalQuota":"10",)", ""),
+             {group + ".flavors[0].resources[0].nominalQuota"}},
+            {"limits without a cohort",
+             with(kQueue, R"("cohortName":"org",)", ""),
+             {group + ".flavors[0].resources[0].borrowingLimit",
+              group + ".flavors[0].resources[1].lendingLimit"}},
+            {"lending more than there is",
+             with(kQueue, R"("lendingLimit":"8")", R"("lendingLimit":"9")"),
+             {group + ".flavors[0].resources[1].lendingLimit"}},
+            {"a covered name that is no resource's",
+             with(kQueue, R"(["cpu",)", R"(["c pu",)"),
+             {group + ".coveredResources[0]", group + ".flavors[0].resources[0].name"}},
+            {"a cohort name with capitals",
+             with(kQueue, R"("org")", R"("Org")"),
+             {"spec.cohortName"}},
+            {"a resource and a flavor in two groups",
+             R"({"spec":{"resourceGroups":[{"coveredResources":["cpu"],"flavors":[{"name":"a",)"
+             R"("resources":[{"name":"cpu","nominalQuota":1}]}]},{"coveredResources":["cpu"],)"
+             R"("flavors":[{"name":"a","resources":[{"name":"cpu","nominalQuota":1}]}]}]}})",
+             {"spec.resourceGroups[1].coveredResources[0]",
+              "spec.resourceGroups[1].flavors[0].name"}},
+            {"borrowing by preemption without reclaiming",
+             R"({"spec":{"preemption":{"borrowWithinCohort":{"policy":"LowerPriority"}}}})",
+             {"spec.preemption.borrowWithinCohort.policy"}},
+            {"a weight below the finest step",
+             R"({"spec":{"fairSharing":{"weight":"1n"}}})",
+             {"spec.fairSharing.weight"}},
+            {"a weight of zero", R"({"spec":{"fairSharing":{"weight":"0"}}})", {}},
+            {"a check on a flavor of others",
+             with(kQueue, R"("cohortName":"org")",
+                  R"("cohortName":"org","admissionChecksStrategy":{"admissionChecks":[)"
+                  R"({"name":"c","onFlavors":["h100","spot"]}]})"),
+             {"spec.admissionChecksStrategy.admissionChecks[0].onFlavors[1]"}},
+            {"a selector that selects in no known way",
+             R"({"spec":{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Near"},)"
+             R"({"key":"a","operator":"In"}]}}})",
+             {"spec.namespaceSelector.matchExpressions[0].operator",
+              "spec.namespaceSelector.matchExpressions[1].values"}},
+            {"a preemptible label that is neither true nor false",
+             R"({"metadata":{"labels":{"muster.dev/preemptible":"no"}},"spec":{}})",
+             {"metadata.labels[muster.dev/preemptible]"}},
+        });
+}
+
+TEST(ValidateClusterQueue, OldFaultsDoNotBlockNewUpdates) {
+  const std::string broken = with(kQueue, R"("10")", R"("-1")");
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "ClusterQueue", json(broken), json(broken))), Paths{});
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "ClusterQueue", json(kQueue), json(broken))),
+            Paths{"spec.resourceGroups[0].flavors[0].resources[0].nominalQuota"});
+}
+
+TEST(ValidateClusterQueue, TooManyFlavorsAreTooMany) {
+  std::string flavors;
+  for (int i = 0; i < 257; ++i) {
+    flavors += (i > 0 ? "," : "") + std::string(R"({"name":"f)") + std::to_string(i) +
+               R"(","resources":[{"name":"cpu","nominalQuota":1}]})";
+  }
+  EXPECT_EQ(
+      refused(create("kueue.x-k8s.io", "ClusterQueue",
+                     json(R"({"spec":{"resourceGroups":[{"coveredResources":["cpu"],"flavors":[)" +
+                          flavors + "]}]}}"))),
+      Paths{"spec.resourceGroups"});
+}
+
+TEST(ValidateCohort, Table) {
+  const std::string cohort = with(kQueue, R"("cohortName")", R"("parentName")");
+  check(
+      "Cohort",
+      {
+          {"a good one", cohort, {}},
+          {"a Cohort may lend more than it has itself",
+           with(cohort, R"("lendingLimit":"8")", R"("lendingLimit":"80")"),
+           {}},
+          {"its own parent", with(cohort, R"("name":"q")", R"("name":"org")"), {"spec.parentName"}},
+      });
+}
+
+TEST(ValidateLocalQueue, WarnsOfAMissingClusterQueue) {
+  SnapshotBuilder world;
+  world.local_queue("team", "main", "cq", 8);
+  const auto good =
+      create("kueue.x-k8s.io", "LocalQueue", json(R"({"spec":{"clusterQueue":"cq"}})"));
+  const auto lost =
+      create("kueue.x-k8s.io", "LocalQueue", json(R"({"spec":{"clusterQueue":"x"}})"));
+  EXPECT_TRUE(validate(good, world.build(), options()).warnings.empty());
+  const Validation validation = validate(lost, world.build(), options());
+  EXPECT_TRUE(validation.errors.empty());
+  EXPECT_EQ(validation.warnings.size(), 1U);
+  EXPECT_EQ(
+      refused(create("kueue.x-k8s.io", "LocalQueue", json(R"({"spec":{"clusterQueue":"X"}})"))),
+      Paths{"spec.clusterQueue"});
+}
+
+TEST(ValidateResourceFlavor, Table) {
+  check(
+      "ResourceFlavor",
+      {
+          {"a good one",
+           R"({"spec":{"nodeLabels":{"a/b":"c"},"nodeTaints":[{"key":"a","value":"b","effect":"NoSchedule"},)"
+           R"({"key":"a","effect":"NoExecute"}],"tolerations":[{"operator":"Exists"}]}})",
+           {}},
+          {"a label value with a blank",
+           R"({"spec":{"nodeLabels":{"a":"b c"}}})",
+           {"spec.nodeLabels[a]"}},
+          {"one taint twice",
+           R"({"spec":{"nodeTaints":[{"key":"a","value":"b","effect":"NoSchedule"},)"
+           R"({"key":"a","value":"c","effect":"NoSchedule"}]}})",
+           {"spec.nodeTaints[1]"}},
+          {"an unknown way of capacity",
+           R"({"metadata":{"annotations":{"muster.dev/capacity":"rubber"}},"spec":{}})",
+           {"metadata.annotations[muster.dev/capacity]"}},
+      });
+}
+
+// ---- Workload
+// ------------------------------------------------------------------------------------
+
+const std::string kWorkload =
+    R"({"metadata":{"name":"w"},"spec":{"podSets":[{"name":"main","count":2,"template":{"spec":{)"
+    R"("containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}}]},)"
+    R"("status":{"conditions":[{"type":"QuotaReserved","status":"True"}]}})";
+
+TEST(ValidateWorkload, Table) {
+  check(
+      "Workload",
+      {
+          {"a good one", kWorkload, {}},
+          {"a request for pods",
+           with(kWorkload, R"({"cpu":"1"})", R"({"pods":"1"})"),
+           {"spec.podSets[0].template.spec.containers[0].resources.requests[pods]"}},
+          {"a negative request",
+           with(kWorkload, R"({"cpu":"1"})", R"({"cpu":"-1"})"),
+           {"spec.podSets[0].template.spec.containers[0].resources.requests[cpu]"}},
+          {"two pod sets of one name, both partial",
+           R"({"spec":{"podSets":[{"name":"a","count":2,"minCount":1},{"name":"a","count":2,"minCount":1}]}})",
+           {"spec.podSets[1].name", "spec.podSets[1].minCount"}},
+      });
+}
+
+TEST(ValidateWorkload, PodSetsStayWhileQuotaIsReserved) {
+  const std::string grown = with(kWorkload, R"("count":2)", R"("count":3)");
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "Workload", json(kWorkload), json(grown))),
+            Paths{"spec.podSets"});
+  const std::string free = with(kWorkload, R"("True")", R"("False")");
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "Workload", json(free), json(grown))), Paths{});
+}
+
+TEST(ValidateWorkload, StatusIsMustersToWrite) {
+  const std::string evicted = with(kWorkload, R"("QuotaReserved")", R"("Evicted")");
+  auto request = update("kueue.x-k8s.io", "Workload", json(kWorkload), json(evicted), "status");
+  EXPECT_EQ(refused(request), Paths{"status"});
+  request.username = kMuster;
+  EXPECT_EQ(refused(request), Paths{});
+  const std::string checked =
+      with(kWorkload, R"("conditions")", R"("admissionChecks":[{"name":"c"}],"conditions")");
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "Workload", json(kWorkload), json(checked), "status")),
+            Paths{});
+  // Without a name of its own muster cannot tell who is who.
+  EXPECT_TRUE(
+      validate(update("kueue.x-k8s.io", "Workload", json(kWorkload), json(evicted), "status"),
+               engine::Snapshot{}, WebhookOptions{})
+          .errors.empty());
+}
+
+// ---- Job
+// -----------------------------------------------------------------------------------------
+
+const std::string kJob =
+    R"({"metadata":{"name":"j","uid":"j","labels":{"kueue.x-k8s.io/queue-name":"main"},)"
+    R"("annotations":{"x":"y"}},"spec":{"suspend":true,"parallelism":2,"completions":2,)"
+    R"("template":{"metadata":{"annotations":{"x":"y"}},"spec":{"containers":[{"name":"c",)"
+    R"("resources":{"requests":{"nvidia.com/gpu":"4"}}}]}}}})";
+const std::string kRunning = with(kJob, R"("suspend":true)", R"("suspend":false)");
+
+TEST(ValidateJob, NewJobs) {
+  const std::string label = "metadata.labels[kueue.x-k8s.io/";
+  const std::string note = "spec.template.metadata.annotations";
+  const auto annotated = [](const std::string& annotations) {
+    return with(kJob, R"("template":{"metadata":{"annotations":{"x":"y"}})",
+                R"("template":{"metadata":{"annotations":{)" + annotations + "}}");
+  };
+  const std::vector<QueueCase> cases = {
+      {"a good one", kJob, {}},
+      {"an unqueued one may do as it likes",
+       with(with(kRunning, R"("kueue.x-k8s.io/queue-name":"main")", ""), R"("spec":{"containers")",
+            R"("spec":{"nodeName":"n1","containers")"),
+       {}},
+      {"all faults are told at once",
+       with(with(with(kRunning, R"("main")", R"("Main")"), R"("x":"y"}},"spec":{"suspend")",
+                 R"("muster.dev/min-runtime":"soon"}},"spec":{"suspend")"),
+            R"("spec":{"containers")",
+            R"("spec":{"nodeName":"n1","schedulerName":"mine","containers")"),
+       {label + "queue-name]", "metadata.annotations[muster.dev/min-runtime]",
+        "spec.template.spec.nodeName", "spec.template.spec.schedulerName", "spec.suspend"}},
+      {"a maximum time that is none",
+       with(kJob, R"("labels":{)", R"("labels":{"kueue.x-k8s.io/max-exec-time-seconds":"0",)"),
+       {label + "max-exec-time-seconds]"}},
+      {"partial admission of everything",
+       with(kJob, R"("annotations":{"x":"y"}},"spec":{"suspend")",
+            R"("annotations":{"kueue.x-k8s.io/job-min-parallelism":"2"}},"spec":{"suspend")"),
+       {"metadata.annotations[kueue.x-k8s.io/job-min-parallelism]"}},
+      {"two kinds of topology",
+       annotated(R"("kueue.x-k8s.io/podset-required-topology":"rack",)"
+                 R"("kueue.x-k8s.io/podset-preferred-topology":"block")"),
+       {note}},
+      {"a slice without a size",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology":"rack")"),
+       {note + "[kueue.x-k8s.io/podset-slice-size]"}},
+      {"a slice larger than the Job",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology":"rack",)"
+                 R"("kueue.x-k8s.io/podset-slice-size":"3")"),
+       {note + "[kueue.x-k8s.io/podset-slice-size]"}},
+      {"the mark of plain pods in the template",
+       with(kJob, R"("template":{"metadata":{)",
+            R"("template":{"metadata":{"labels":{"kueue.x-k8s.io/managed":"true"},)"),
+       {"spec.template.metadata.labels[kueue.x-k8s.io/managed]"}},
+  };
+  for (const QueueCase& c : cases) {
+    SCOPED_TRACE(c.sentence);
+    EXPECT_EQ(refused(create("batch", "Job", json(c.object))), c.refused);
+  }
+}
+
+struct ChangeCase {
+  const char* sentence;
+  std::string before;
+  std::string now;
+  Paths refused;
+  std::function<void(SnapshotBuilder&)> world = [](auto&) {};
+};
+
+TEST(ValidateJob, Changes) {
+  const auto admitted = [](SnapshotBuilder& w) { w.node("n1").gang("j", {"n1", "n1"}, 4); };
+  const auto waiting = [](SnapshotBuilder& w) { w.workload("j", WorkloadPhase::kPending, 2); };
+  const std::string queue = "metadata.labels[kueue.x-k8s.io/queue-name]";
+  const std::string priority = R"("kueue.x-k8s.io/priority-class":"high",)";
+  const auto labelled = [&](const std::string& job) {
+    return with(job, R"("labels":{)", R"("labels":{)" + priority);
+  };
+  const std::vector<ChangeCase> cases = {
+      {"a waiting Job is not resumed by its user", kJob, kRunning, {"spec.suspend"}, waiting},
+      {"nor one that we have not seen yet", kJob, kRunning, {"spec.suspend"}},
+      {"an admitted one may be", kJob, kRunning, {}, admitted},
+      {"to suspend is free", kRunning, kJob, {}, admitted},
+      {"more pods than were admitted",
+       kRunning,
+       with(with(kRunning, R"("parallelism":2)", R"("parallelism":3)"), R"("completions":2)",
+            R"("completions":3)"),
+       {"spec.parallelism"},
+       admitted},
+      {"fewer, and back to what was admitted",
+       with(kRunning, R"("parallelism":2)", R"("parallelism":1)"),
+       kRunning,
+       {},
+       admitted},
+      {"more pods while suspended",
+       kJob,
+       with(kJob, R"("parallelism":2)", R"("parallelism":9)"),
+       {},
+       waiting},
+      {"another queue while it runs",
+       kRunning,
+       with(kRunning, R"("main")", R"("other")"),
+       {queue},
+       admitted},
+      {"no queue while it runs",
+       kRunning,
+       with(kRunning, R"("kueue.x-k8s.io/queue-name":"main")", ""),
+       {queue},
+       admitted},
+      {"a queue while it runs without one",
+       with(kRunning, R"("kueue.x-k8s.io/queue-name":"main")", ""),
+       kRunning,
+       {queue}},
+      {"another queue while it waits", kJob, with(kJob, R"("main")", R"("other")"), {}, waiting},
+      {"no queue where everything is queued",
+       kJob,
+       with(kJob, R"("kueue.x-k8s.io/queue-name":"main")", ""),
+       {queue},
+       [&](SnapshotBuilder& w) {
+         waiting(w);
+         w.local_queue("team", "default", "cq", 8);
+       }},
+      {"a queue and a start in one",
+       with(kJob, R"("kueue.x-k8s.io/queue-name":"main")", ""),
+       kRunning,
+       {"spec.suspend", queue}},
+      {"a priority class while it runs",
+       kRunning,
+       labelled(kRunning),
+       {"metadata.labels[kueue.x-k8s.io/priority-class]"},
+       admitted},
+      {"no priority class any more",
+       labelled(kJob),
+       kJob,
+       {"metadata.labels[kueue.x-k8s.io/priority-class]"},
+       waiting},
+      {"a fault that was there before",
+       with(kRunning, R"("main")", R"("Main")"),
+       with(with(kRunning, R"("main")", R"("Main")"), R"("name":"j")", R"("name":"j","x":1)"),
+       {}},
+      {"a fault that was there before it came to a queue",
+       with(with(kJob, R"("kueue.x-k8s.io/queue-name":"main")", ""), R"("spec":{"containers")",
+            R"("spec":{"nodeName":"n1","containers")"),
+       with(kJob, R"("spec":{"containers")", R"("spec":{"nodeName":"n1","containers")"),
+       {"spec.template.spec.nodeName"}},
+      {"a Job of a queued JobSet is started by its owner",
+       with(
+           kJob, R"("uid":"j")",
+           R"("uid":"j","ownerReferences":[{"kind":"JobSet","apiVersion":"x/v1","name":"s","uid":"set","controller":true}])"),
+       with(
+           kRunning, R"("uid":"j")",
+           R"("uid":"j","ownerReferences":[{"kind":"JobSet","apiVersion":"x/v1","name":"s","uid":"set","controller":true}])"),
+       {},
+       [](SnapshotBuilder& w) { w.workload("set", WorkloadPhase::kAdmitted, 1); }},
+  };
+  for (const ChangeCase& c : cases) {
+    SCOPED_TRACE(c.sentence);
+    SnapshotBuilder world;
+    c.world(world);
+    auto request = update("batch", "Job", json(c.before), json(c.now));
+    EXPECT_EQ(refused(request, world.build()), c.refused);
+    request.username = kMuster;
+    EXPECT_EQ(refused(request, world.build()), Paths{});
+  }
+}
+
+TEST(ValidateJob, WarnsOfWhatCanNeverFit) {
+  SnapshotBuilder world;
+  world.local_queue("team", "main", "cq", 7);  // 2 pods x 4 GPUs = 8
+  const auto warnings = [&](const std::string& job) {
+    return validate(create("batch", "Job", json(job)), world.build(), options()).warnings;
+  };
+  ASSERT_EQ(warnings(kJob).size(), 1U);
+  EXPECT_EQ(warnings(kJob).front(),
+            "asks for 8 nvidia.com/gpu, but ClusterQueue cq can have 7 at most: it can never be "
+            "admitted there");
+  EXPECT_TRUE(warnings(with(kJob, R"("4")", R"("3")")).empty());
+  ASSERT_EQ(warnings(with(kJob, "nvidia.com/gpu", "amd.com/gpu")).size(), 1U);
+  ASSERT_EQ(warnings(with(kJob, R"("main")", R"("nowhere")")).size(), 1U);
+  // One pod may do where partial admission is asked for.
+  EXPECT_TRUE(warnings(with(kJob, R"("annotations":{"x":"y"}},"spec":{"suspend")",
+                            R"("annotations":{"kueue.x-k8s.io/job-min-parallelism":"1"}},)"
+                            R"("spec":{"suspend")"))
+                  .empty());
+}
+
+// ---- Pod
+// -----------------------------------------------------------------------------------------
+
+const std::string kGated =
+    R"({"metadata":{"name":"p","uid":"p","labels":{"kueue.x-k8s.io/queue-name":"main",)"
+    R"("kueue.x-k8s.io/managed":"true"}},"spec":{"schedulingGates":[{"name":"x/y"},)"
+    R"({"name":"kueue.x-k8s.io/admission"}],"schedulerName":"default-scheduler","containers":[)"
+    R"({"name":"c","resources":{"requests":{"cpu":"1"}}}]}})";
+const std::string kUngated =
+    with(kGated, R"({"name":"kueue.x-k8s.io/admission"})", R"({"name":"z"})");
+const std::string kMember =
+    R"({"metadata":{"name":"m","labels":{"kueue.x-k8s.io/podset":"main"},"annotations":{)"
+    R"("kueue.x-k8s.io/workload":"g"},"ownerReferences":[{"kind":"Job","apiVersion":"batch/v1",)"
+    R"("name":"g","uid":"g","controller":true}]},"spec":{"containers":[{"name":"c",)"
+    R"("resources":{"requests":{"cpu":"1"}}}]}})";
+
+TEST(ValidatePod, NewPods) {
+  const std::string copy = with(
+      kMember,
+      R"(,"ownerReferences":[{"kind":"Job","apiVersion":"batch/v1","name":"g","uid":"g","controller":true}])",
+      "");
+  const std::string label = "metadata.labels[kueue.x-k8s.io/podset]";
+  const std::string note = "metadata.annotations[kueue.x-k8s.io/workload]";
+  struct Row {
+    const char* sentence;
+    std::string pod;
+    Paths refused;
+    bool bound = false;  ///< The only slot of the gang is taken.
+  };
+  const std::vector<Row> rows = {
+      {"a gated pod", kGated, {}},
+      {"a pod that is not ours", R"({"spec":{"nodeName":"n1","schedulerName":"mine"}})", {}},
+      {"one whose gate another webhook took away", kUngated, {"spec.schedulingGates"}},
+      {"past the scheduler",
+       with(kUngated, R"("spec":{)", R"("spec":{"nodeName":"n1",)"),
+       {"spec.nodeName"}},
+      {"to another scheduler", with(kGated, "default-scheduler", "mine"), {"spec.schedulerName"}},
+      {"a member", kMember, {}},
+      {"a member past the scheduler",
+       with(kMember, R"("spec":{)", R"("spec":{"nodeName":"n1",)"),
+       {"spec.nodeName"}},
+      {"a copy of a member's marks", copy, {label, note}},
+      {"a member of one gang with the mark of another",
+       with(kMember, R"("kueue.x-k8s.io/workload":"g")", R"("kueue.x-k8s.io/workload":"h")"),
+       {note}},
+      {"the marks with an owner that is no workload's",
+       with(kMember, R"("uid":"g")", R"("uid":"h")"),
+       {label, note}},
+      {"one more than there are slots", kMember, {"metadata.ownerReferences"}, true},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.sentence);
+    SnapshotBuilder world;
+    world.node("n1").gang("g", {"n1"});
+    if (row.bound) world.bound("g", "g-0", "n1", std::nullopt);
+    EXPECT_EQ(refused(create("", "Pod", json(row.pod)), world.build()), row.refused);
+  }
+}
+
+TEST(ValidatePod, TheJobControllerMayReplaceAPodThatWeStillSee) {
+  SnapshotBuilder world;
+  world.node("n1").gang("g", {"n1"}).bound("g", "g-0", "n1", std::nullopt);
+  auto request = create("", "Pod", json(kMember));
+  request.username = "system:serviceaccount:kube-system:job-controller";
+  EXPECT_EQ(refused(request, world.build()), Paths{});
+}
+
+TEST(ValidatePod, Changes) {
+  const std::string queue = "metadata.labels[kueue.x-k8s.io/queue-name]";
+  const std::vector<ChangeCase> cases = {
+      {"our gate is ours to remove", kGated, kUngated, {"spec.schedulingGates"}},
+      {"another's gate is not", kGated, with(kGated, R"({"name":"x/y"},)", ""), {}},
+      {"a place of its own choice while it waits",
+       kGated,
+       with(
+           kGated, R"("spec":{)",
+           R"("spec":{"nodeSelector":{"a":"b"},"affinity":{"nodeAffinity":{}},"tolerations":[{"key":"a"}],)"),
+       {"spec.nodeSelector", "spec.affinity", "spec.tolerations"}},
+      {"nothing written as an empty list",
+       kGated,
+       with(kGated, R"("spec":{)",
+            R"("spec":{"nodeSelector":{},"affinity":null,"tolerations":[],)"),
+       {}},
+      {"out of the queue while it waits",
+       kGated,
+       with(kGated, R"("kueue.x-k8s.io/queue-name":"main",)", ""),
+       {queue}},
+      {"to another queue while it waits", kGated, with(kGated, R"("main")", R"("other")"), {}},
+      {"to another queue while it runs",
+       kUngated,
+       with(kUngated, R"("main")", R"("other")"),
+       {queue}},
+      {"our mark taken off",
+       kUngated,
+       with(kUngated, R"(,"kueue.x-k8s.io/managed":"true")", ""),
+       {"metadata.labels[kueue.x-k8s.io/managed]"}},
+      {"a member's marks put on",
+       R"({"metadata":{"name":"x"}})",
+       R"({"metadata":{"name":"x","labels":{"kueue.x-k8s.io/podset":"main"},)"
+       R"("annotations":{"kueue.x-k8s.io/workload":"g"}}})",
+       {"metadata.labels[kueue.x-k8s.io/podset]", "metadata.annotations[kueue.x-k8s.io/workload]"}},
+      {"annotations of one's own",
+       kUngated,
+       with(kUngated, R"("uid":"p",)", R"("uid":"p","annotations":{"a":"b"},)"),
+       {}},
+      {"anything on its way out",
+       kGated,
+       with(kUngated, R"("uid":"p",)", R"("uid":"p","deletionTimestamp":"2026-11-29T16:00:00Z",)"),
+       {}},
+  };
+  for (const ChangeCase& c : cases) {
+    SCOPED_TRACE(c.sentence);
+    auto request = update("", "Pod", json(c.before), json(c.now));
+    EXPECT_EQ(refused(request), c.refused);
+    request.username = kMuster;
+    EXPECT_EQ(refused(request), Paths{});
+  }
+}
+
+TEST(ValidatePod, QueuedPodsDoNotGrow) {
+  const std::string unqueued = R"({"metadata":{"name":"x"},"spec":{"containers":[{"name":"c",)"
+                               R"("resources":{"requests":{"cpu":"1"}}}]}})";
+  for (const std::string& pod : {kMember, kGated, kUngated, unqueued}) {
+    const Paths expected = pod == unqueued ? Paths{} : Paths{"spec.containers"};
+    const std::string larger = with(pod, R"({"cpu":"1"})", R"({"cpu":"1001m"})");
+    const std::string smaller = with(pod, R"({"cpu":"1"})", R"({"cpu":"1e-1"})");
+    EXPECT_EQ(refused(update("", "Pod", json(pod), json(larger), "resize")), expected) << pod;
+    EXPECT_EQ(refused(update("", "Pod", json(pod), json(smaller), "resize")), Paths{}) << pod;
+  }
+  EXPECT_EQ(refused(update("", "Pod", json(kGated), json(kUngated), "status")), Paths{});
+}
+
+TEST(Validate, NeverRefusesADeletionOrKindsItDoesNotKnow) {
+  auto request = create("batch", "Job", json(kRunning));
+  request.operation = Operation::kDelete;
+  EXPECT_EQ(refused(request), Paths{});
+  EXPECT_EQ(refused(create("apps", "Deployment", json(kRunning))), Paths{});
+}
+
+}  // namespace
+}  // namespace muster::webhook
