@@ -1,6 +1,55 @@
 #include "kube/codec/json_text.hpp"
 
+#include <cstdint>
+#include <cstring>
+
 namespace muster::kube {
+namespace {
+
+/// The length of the well-formed character at the start of `text`, 0 when there is none: no
+/// overlong form, no surrogate, nothing above U+10FFFF (Unicode 15, table 3-7).
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const unsigned low = first == 0xE0 ? 0xA0 : 0x80;
+    const unsigned high = first == 0xED ? 0x9F : 0xBF;
+    return byte(1) >= low && byte(1) <= high && follows(2) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const unsigned low = first == 0xF0 ? 0x90 : 0x80;
+    const unsigned high = first == 0xF4 ? 0x8F : 0xBF;
+    return byte(1) >= low && byte(1) <= high && follows(2) && follows(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::size_t valid_utf8_prefix(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080U;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    // Eight ASCII characters at a time: nearly everything is ASCII.
+    std::uint64_t block = 0;
+    if (at + sizeof(block) <= text.size()) {
+      std::memcpy(&block, text.data() + at, sizeof(block));
+      if ((block & kHighBits) == 0) {
+        at += sizeof(block);
+        continue;
+      }
+    }
+    const std::size_t length = character_length(text.substr(at));
+    if (length == 0) return at;
+    at += length;
+  }
+  return at;
+}
 
 void append_json_string(std::string& out, std::string_view text) {
   static constexpr std::string_view kHex = "0123456789abcdef";

@@ -18,8 +18,10 @@ namespace {
 
 constexpr std::size_t kMaxText = 256U << 20U;
 constexpr std::size_t kMaxDepth = 64;
-/// What aliases and merge keys may add to a document.
+/// What aliases may add to a document, in bytes of JSON.
 constexpr std::size_t kMaxExpansion = 16U << 20U;
+/// What merge keys may go through, in bytes of keys.
+constexpr std::size_t kMaxMerged = 1U << 20U;
 
 /// One node of a document before it becomes JSON. Aliased nodes are shared, so a document takes no
 /// more room here than its text.
@@ -224,7 +226,7 @@ class Builder : public YAML::EventHandler {
         refuse(frame.mark, "a merge key (<<) must name a mapping");
       for (const Node::Member& member : source->members) {
         merged_ += member.key.size() + 1;
-        if (merged_ > kMaxExpansion)
+        if (merged_ > kMaxMerged)
           refuse(frame.mark, "merge keys expand too far", ErrorCode::kTooLarge);
         // The key's text lives in `source`, which `added` or an anchor keeps alive.
         if (known.emplace(member.key, source).second) added.push_back(member);
@@ -287,10 +289,7 @@ Result<Json> to_json(const Node& root, std::size_t text_size) {
   std::string json;
   if (!append_json(json, root, limit, 0))
     return fail(ErrorCode::kTooLarge, "aliases expand too far");
-  Result<Json> parsed = Json::parse(json, Json::Limits{.bytes = json.size(), .depth = kMaxDepth});
-  // We wrote this JSON ourselves, so only the bytes inside its strings can be at fault.
-  if (!parsed) return fail(ErrorCode::kInvalidArgument, "the text is not valid UTF-8");
-  return parsed;
+  return Json::parse(json, Json::Limits{.bytes = json.size(), .depth = kMaxDepth});
 }
 
 /// Finds out whether a document that is not the first one was announced by a `---` or `...` line.
@@ -327,8 +326,10 @@ bool begins_like_json(std::string_view text) {
 }
 
 Error parser_error(const YAML::Exception& error) {
+  const bool open_quote = error.msg == YAML::ErrorMsg::DOC_IN_SCALAR;
+  const std::string_view what = open_quote ? "a quoted text does not end" : error.msg;
   return invalid_argument(
-      fmt::format("line {}, column {}: {}", error.mark.line + 1, error.mark.column + 1, error.msg));
+      fmt::format("line {}, column {}: {}", error.mark.line + 1, error.mark.column + 1, what));
 }
 
 }  // namespace
@@ -337,6 +338,11 @@ Result<std::vector<Json>> parse_yaml(std::string_view text) {
   if (text.size() > kMaxText) {
     return fail(ErrorCode::kTooLarge, fmt::format("YAML of {} bytes is too large (want at most {})",
                                                   text.size(), kMaxText));
+  }
+  if (const std::size_t valid = valid_utf8_prefix(text); valid < text.size()) {
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(valid), '\n');
+    return fail(ErrorCode::kInvalidArgument, fmt::format("line {}: the text is not UTF-8", line));
   }
   // JSON is YAML, but its own parser is far faster; what it does not take may still be YAML.
   std::string also;
@@ -355,7 +361,8 @@ Result<std::vector<Json>> parse_yaml(std::string_view text) {
   std::vector<Json> documents;
   try {
     const Separators separators(text);
-    std::istringstream stream{std::string(text)};
+    // yaml-cpp lets a quoted scalar run into the end of the text, but not into an end marker.
+    std::istringstream stream{std::string(text) + (text.ends_with('\n') ? "...\n" : "\n...\n")};
     YAML::Parser parser(stream);
     for (;; ++number) {
       Builder builder;
