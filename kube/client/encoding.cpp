@@ -10,16 +10,6 @@ bool is_unreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
-// -1 for a character outside the alphabet.
-int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  if (c == '/') return 63;
-  return -1;
-}
-
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
@@ -32,32 +22,6 @@ std::string percent_encode(std::string_view text) {
     }
   }
   return encoded;
-}
-
-Result<std::string> decode_base64(std::string_view text) {
-  std::string decoded;
-  std::uint32_t bits = 0;
-  int bit_count = 0;
-  std::size_t characters = 0;
-  bool padded = false;
-  for (const char c : text) {
-    if (c == '\n' || c == '\r' || c == ' ' || c == '\t') continue;
-    ++characters;
-    if (c == '=') {
-      padded = true;
-      continue;
-    }
-    const int value = base64_value(c);
-    if (value < 0 || padded) return fail(invalid_argument("bad base64"));
-    bits = ((bits << 6U) | static_cast<std::uint32_t>(value)) & 0xFFFFFFU;
-    bit_count += 6;
-    if (bit_count >= 8) {
-      bit_count -= 8;
-      decoded += static_cast<char>((bits >> static_cast<unsigned>(bit_count)) & 0xFFU);
-    }
-  }
-  if (characters % 4 != 0) return fail(invalid_argument("bad base64: the end is missing"));
-  return decoded;
 }
 
 std::uint64_t next_random(std::uint64_t& state) {

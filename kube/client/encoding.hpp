@@ -1,7 +1,5 @@
 #pragma once
-// Small pure helpers of this folder: text encodings and a seeded generator for jitter.
-
-#include "base/result.hpp"
+// Small pure helpers of this folder: percent encoding and a seeded generator for jitter.
 
 #include <cstdint>
 #include <string>
@@ -11,9 +9,6 @@ namespace muster::kube {
 
 /// RFC 3986: everything but unreserved characters as %XX.
 [[nodiscard]] std::string percent_encode(std::string_view text);
-
-/// RFC 4648 standard alphabet with padding; line breaks and spaces are skipped.
-[[nodiscard]] Result<std::string> decode_base64(std::string_view text);
 
 /// splitmix64: advances `state` and returns the next number. Jitter only, nothing secret.
 [[nodiscard]] std::uint64_t next_random(std::uint64_t& state);

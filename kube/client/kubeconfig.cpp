@@ -1,7 +1,7 @@
 #include "kube/client/kubeconfig.hpp"
 
 #include "certs/pem_files.hpp"
-#include "kube/client/encoding.hpp"
+#include "kube/codec/base64.hpp"
 #include "kube/codec/yaml.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ Result<std::optional<std::string>> data_or_file(const Json& object, const std::s
                                                 const std::string& directory) {
   const std::string data = text_of(object, key + "-data");
   if (!data.empty()) {
-    Result<std::string> decoded = decode_base64(data);
+    Result<std::string> decoded = base64_decode(data);
     if (!decoded) return fail(decoded.error().with_context(key + "-data"));
     return std::optional<std::string>(std::move(*decoded));
   }

@@ -3,10 +3,10 @@
 #include "certs/pem_files.hpp"
 #include "kube/client/encoding.hpp"
 #include "kube/client/exec_plugin.hpp"
+#include "kube/codec/base64.hpp"
 #include "tests/server/tls_fixture.hpp"
 
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,15 +14,6 @@
 
 namespace muster::kube {
 namespace {
-
-std::string base64(const std::string& text) {
-  std::string encoded(4 * ((text.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  encoded.resize(static_cast<std::size_t>(size));
-  return encoded;
-}
 
 std::string config_with(const std::string& cluster, const std::string& user) {
   return "apiVersion: v1\nkind: Config\ncurrent-context: main\n"
@@ -67,11 +58,11 @@ TEST_F(KubeconfigTest, DataBeatsFilesAndTokenBeatsTokenFile) {
   const Result<ClusterConfig> config = parse_kubeconfig(
       config_with("{server: \"https://api.example:443/k8s/clusters/c1/\", certificate-authority: "
                   "ca.crt, certificate-authority-data: " +
-                      base64(pair.certificate_pem) +
+                      base64_encode(pair.certificate_pem) +
                       ", tls-server-name: kubernetes, insecure-skip-tls-verify: true}",
                   "{client-certificate: client.crt, client-certificate-data: " +
-                      base64(pair.certificate_pem) + ", client-key-data: " + base64(pair.key_pem) +
-                      ", token: abc, tokenFile: token}"),
+                      base64_encode(pair.certificate_pem) + ", client-key-data: " +
+                      base64_encode(pair.key_pem) + ", token: abc, tokenFile: token}"),
       directory_, "");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->host, "api.example");
@@ -148,7 +139,7 @@ TEST_F(KubeconfigTest, WhatCannotWorkIsAnErrorThatNamesTheField) {
            Case{
                "data that is no base64",
                config_with("{server: \"https://api\", certificate-authority-data: \"%%%%\"}", "{}"),
-               "", "certificate-authority-data: bad base64"},
+               "", "certificate-authority-data: "},
            Case{"a certificate without a key",
                 config_with(good, "{client-certificate: client.crt}"), "", "must come together"},
            Case{"a key of another certificate",
@@ -270,12 +261,7 @@ TEST(ExecPlugin, OddOutputIsRefused) {
       parse_exec_credential(object(R"({"token":"t"})"), "client.authentication.k8s.io/v1beta1"));
 }
 
-TEST(Encoding, Base64AndPercent) {
-  for (const char* text : {"", "f", "fo", "foo", "foob", "fooba", "foobar"})
-    EXPECT_EQ(decode_base64(base64(text)).value(), text);
-  EXPECT_EQ(decode_base64("Zm9v\nYmFy\n").value(), "foobar");
-  for (const char* bad : {"Zg", "Z", "Zg=a", "Z*==", "=Zg="})
-    EXPECT_FALSE(decode_base64(bad)) << bad;
+TEST(Encoding, PercentKeepsUnreservedCharactersOnly) {
   EXPECT_EQ(percent_encode("a b/c=é~"), "a%20b%2Fc%3D%C3%A9~");
 }
 
