@@ -192,6 +192,10 @@ class Cluster:
         return sum(int(r["total"]) for f in status.get("flavorsReservation", [])
                    for r in f["resources"] if r["name"] == fleet.GPU)
 
+    def expect_used_gpus(self, queue: str, gpus: int, seconds: float = 20.0) -> None:
+        """The status follows the decisions within a second or so, not at once."""
+        wait_for(f"{gpus} GPUs of {queue} are reserved", lambda: self.used_gpus(queue) == gpus, seconds)
+
 
 def plan_of(workload: dict, pod_set: int = 0) -> list[str]:
     """The planned nodes of a gang, one per pod, in the order that ranks take them. Flavors without

@@ -87,7 +87,7 @@ def test_prod_takes_its_guarantee_back_from_a_borrowing_gang_and_nobody_else_los
     cluster.submit(fleet.job("borrower", lent, "main", pods=4))
     victims = {p["metadata"]["uid"] for p in cluster.wait_running(lent, "borrower", 4)}
     others = {p["metadata"]["uid"] for p in cluster.running(lent, "own")}
-    assert cluster.used_gpus(lent_queue) == 96  # 64 of its own and 32 borrowed
+    cluster.expect_used_gpus(lent_queue, 96)  # 64 of its own and 32 borrowed
 
     cluster.submit(fleet.job("guaranteed", prod, "main", pods=4))
     cluster.wait_running(prod, "guaranteed", 4)
@@ -98,7 +98,8 @@ def test_prod_takes_its_guarantee_back_from_a_borrowing_gang_and_nobody_else_los
     preempted = next(c for c in evicted["status"]["conditions"] if c["type"] == "Preempted")
     assert preempted["reason"] == "InCohortReclamation"
     assert cluster.pods(lent, "borrower") == []
-    assert (cluster.used_gpus(prod_queue), cluster.used_gpus(lent_queue)) == (32, 64)
+    cluster.expect_used_gpus(prod_queue, 32)
+    cluster.expect_used_gpus(lent_queue, 64)
     watcher.settle()
     watcher.check()
 
@@ -132,4 +133,4 @@ def test_a_job_is_deleted_while_it_waits_and_leaves_nothing(cluster):
     cluster.wait_pending(team, "waits")
     cluster.plane.kubectl("delete", "job", "-n", team, "waits")
     wait_for("its Workload goes", lambda: cluster.workload(team, "waits") is None, 30)
-    assert cluster.used_gpus(queue) == 8
+    cluster.expect_used_gpus(queue, 8)

@@ -54,7 +54,7 @@ def test_a_restart_changes_nothing_for_what_runs(cluster, watcher):
     time.sleep(5)
     assert {p["metadata"]["uid"] for p in cluster.running(team, "runs")} == before
     assert cluster.pods(team, "waits") == []
-    assert cluster.used_gpus(queue) == 48
+    cluster.expect_used_gpus(queue, 48)
     watcher.check()
 
 
