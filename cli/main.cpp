@@ -9,7 +9,9 @@
 #include "server/serve.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 
 namespace {
@@ -51,6 +53,19 @@ int run_server(const cli::ServeSettings& settings) {
   return server::serve(*options);
 }
 
+/// One line on standard error, whatever CLI11 would say in several.
+int bad_usage(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  const bool known = std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
+    return command->get_name() == first;
+  });
+  const bool unknown = !first.empty() && first.front() != '-' && !known;
+  const std::string message =
+      unknown ? fmt::format("unknown command \"{}\"", first) : std::string(error.what());
+  fmt::print(stderr, "muster: {} (see muster --help)\n", cli::one_line(message));
+  return cli::kExitBadInput;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,9 +79,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Help goes to standard output with 0; anything else is bad usage.
-    const int code = app.exit(error);
-    return code == 0 ? cli::kExitOk : cli::kExitBadInput;
+    if (error.get_exit_code() == 0) return app.exit(error);  // Help, on standard output.
+    return bad_usage(app, error, argc > 1 ? argv[1] : "");
   }
   try {
     return action();
