@@ -33,6 +33,7 @@ struct Evict {
   std::optional<PreemptionRule> rule;
   std::optional<WorkloadKey> preemptor;
   ClusterQueueName preemptor_queue;
+  Uid preemptor_uid;  ///< Of its Workload; empty: it has none yet.
 };
 
 /// The verdict on a workload that stays pending; sent only when it differs from the last one.

@@ -143,8 +143,11 @@ std::string describe(const Admit& admit) {
 std::string describe(const Evict& evict) {
   switch (evict.reason) {
     case EvictionReason::kPreempted:
-      return fmt::format("preempted for {} (ClusterQueue {}): {}",
+      return fmt::format("preempted for {} ({}ClusterQueue {}): {}",
                          evict.preemptor ? evict.preemptor->to_string() : std::string("a workload"),
+                         evict.preemptor_uid.empty()
+                             ? std::string()
+                             : fmt::format("UID: {}, ", evict.preemptor_uid),
                          evict.preemptor_queue, rule_in_words(evict));
     case EvictionReason::kClusterQueueStopped:
       return fmt::format("ClusterQueue {} is stopped and drained", evict.cluster_queue);

@@ -230,7 +230,7 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
     WorkloadRecord& leaving = state_.workloads.at(victim.workload);
     state_.set_phase(leaving, Phase::kEvicting);
     effects.emplace_back(Evict{victim.workload, leaving.queue, EvictionReason::kPreempted,
-                               victim.rule, record.spec.key, record.queue});
+                               victim.rule, record.spec.key, record.queue, record.spec.uid});
   }
   AwaitingVictims awaiting;
   if (victims.empty()) {
