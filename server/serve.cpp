@@ -82,8 +82,13 @@ class Server {
 
   int run() {
     boost::asio::signal_set signals(net_threads_.context(), SIGTERM, SIGINT);
-    signals.async_wait([this](boost::system::error_code error, int) {
-      if (!error) end(0);
+    signals.async_wait([this, &signals](boost::system::error_code error, int) {
+      if (error) return;
+      end(0);
+      // Whoever asks twice does not want to wait: what is written so far bears being completed.
+      signals.async_wait([](boost::system::error_code again, int) {
+        if (!again) std::_Exit(1);
+      });
     });
     const Result<void> started = start();
     if (!started) {

@@ -30,8 +30,8 @@ MAY_INCLUDE = {
     "cli": {"engine", "controller", "kube/codec"},
     "sim": {"engine", "controller", "kube/codec"},
 }
-# The program itself is where `serve` is composed.
-ALSO_MAY_INCLUDE = {"cli/main.cpp": {"server"}}
+# The program itself is where `serve` is composed; `muster certs` is about nothing but certificates.
+ALSO_MAY_INCLUDE = {"cli/main.cpp": {"server"}, "cli/certs_command.cpp": {"certs"}}
 
 # Third-party headers by their first path elements: the folders (or, with a suffix, the files) that
 # may include them.
