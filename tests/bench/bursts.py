@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""How fast bursts of Jobs start with muster, beside the bare scheduler, on one machine in one sitting.
+
+    tests/bench/bursts.py [--rounds 5] [--scenario one-pod|gangs|all] [--writes] [--dir D]
+
+Runs both sides in turn (bare, muster, bare, …), each on a new local control plane with 400 idle nodes
+of 8 GPUs, and prints each side's median and the ratio of medians. `one-pod`: 300 Jobs of one 8-GPU pod
+at once, Jobs started per second. `gangs`: 20 Jobs of 16 pods at once, pods running per second. The
+clock runs from the first create to the last pod seen Running. `--writes`: one more run of each
+scenario with the API server's audit log on, and the writes per Job by user.
+
+MUSTER_BINARY names the muster to measure (default: build/release/cli/muster).
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault("MUSTER_BINARY", str(ROOT / "build" / "release" / "cli" / "muster"))
+
+from e2e.harness import fleet, manifests  # noqa: E402
+from e2e.harness.api import Api, Reflector  # noqa: E402
+from e2e.harness.controlplane import ControlPlane, wait_for  # noqa: E402
+from e2e.harness.muster import SCHEDULER_CONFIGURATION, Muster  # noqa: E402
+
+NODES = 400
+SCENARIOS = {"one-pod": (300, 1), "gangs": (20, 16)}  # name -> Jobs, pods a Job
+TEAM = "bench"
+
+
+def bare_configuration() -> dict:
+    """The shipped scheduler configuration without its extender: what differs is muster alone."""
+    config = manifests.scheduler_configuration(
+        SCHEDULER_CONFIGURATION, "https://127.0.0.1", pathlib.Path("x"), pathlib.Path("x"), pathlib.Path("x"))
+    del config["extenders"]
+    return config
+
+
+class Running:
+    """Counts pods of the bench that have been seen Running."""
+
+    def __init__(self, api: Api):
+        self.seen: set[str] = set()
+        self.last = 0.0
+        self._watch = Reflector(api, f"/api/v1/namespaces/{TEAM}/pods", self._pod)
+        self._watch.start()
+        assert self._watch.synced.wait(10)
+
+    def _pod(self, kind: str, pod: dict) -> None:
+        if kind != "DELETED" and pod.get("status", {}).get("phase") == "Running":
+            if pod["metadata"]["uid"] not in self.seen:
+                self.seen.add(pod["metadata"]["uid"])
+                self.last = time.monotonic()
+
+    def stop(self) -> None:
+        self._watch.stop()
+
+
+def burst(plane: ControlPlane, jobs: int, pods: int, queue: str | None) -> float:
+    """Seconds from the first create to the last pod running."""
+    running = Running(plane.api)
+    objects = [fleet.job(f"j{i:03}", TEAM, queue, pods=pods) for i in range(jobs)]
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(plane.api.create, objects))
+    wait_for("all pods run", lambda: len(running.seen) >= jobs * pods, 300, every=0.05)
+    running.stop()
+    return running.last - began
+
+
+def one_run(scenario: str, with_muster: bool, folder: pathlib.Path, audit: bool = False):
+    jobs, pods = SCENARIOS[scenario]
+    shutil.rmtree(folder, ignore_errors=True)
+    with ControlPlane(folder, audit=audit) as plane:
+        plane.start(scheduler=None if with_muster else bare_configuration(), with_scheduler=not with_muster)
+        if with_muster:
+            Muster(plane).install()
+        objects = [fleet.namespace(TEAM), *fleet.nodes(NODES)]
+        if with_muster:
+            objects += [fleet.flavor("h100", capacity="fixed"),
+                        fleet.cluster_queue("bench", "h100", NODES * 8),
+                        fleet.local_queue("main", TEAM, "bench")]
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            plane.api.create(objects[0])
+            list(pool.map(plane.api.create, objects[1:]))
+        time.sleep(5)  # nodes initialised, caches warm
+        before = len(plane.writes()) if audit else 0
+        seconds = burst(plane, jobs, pods, "main" if with_muster else None)
+        writes = plane.writes()[before:] if audit else []
+    shutil.rmtree(folder, ignore_errors=True)
+    return seconds, writes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scenario", choices=[*SCENARIOS, "all"], default="all")
+    parser.add_argument("--writes", action="store_true")
+    parser.add_argument("--dir", type=pathlib.Path)
+    arguments = parser.parse_args()
+    folder = arguments.dir or pathlib.Path(tempfile.mkdtemp(prefix="muster-bench-"))
+    for scenario in SCENARIOS if arguments.scenario == "all" else [arguments.scenario]:
+        jobs, pods = SCENARIOS[scenario]
+        units, unit = (jobs, "Jobs/s") if pods == 1 else (jobs * pods, "pods/s")
+        rates: dict[str, list[float]] = {"bare": [], "muster": []}
+        for number in range(arguments.rounds):
+            for side in rates:
+                seconds, _ = one_run(scenario, side == "muster", folder / "plane")
+                rates[side].append(units / seconds)
+                print(f"{scenario} round {number + 1} {side}: {units / seconds:.1f} {unit}", flush=True)
+        if arguments.rounds:
+            bare, muster = (statistics.median(rates[side]) for side in ("bare", "muster"))
+            print(f"{scenario}: bare {bare:.1f} {unit} ({min(rates['bare']):.1f} to {max(rates['bare']):.1f}), "
+                  f"muster {muster:.1f} {unit} ({min(rates['muster']):.1f} to {max(rates['muster']):.1f}), "
+                  f"ratio {muster / bare:.2f}", flush=True)
+        if arguments.writes:
+            _, writes = one_run(scenario, True, folder / "plane", audit=True)
+            by_user = collections.Counter((user, f"{verb} {resource}") for user, verb, resource in writes)
+            for (user, what), count in sorted(by_user.items()):
+                print(f"{scenario} writes per Job: {count / jobs:6.2f}  {user}: {what}", flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
