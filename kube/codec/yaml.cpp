@@ -327,7 +327,7 @@ bool begins_like_json(std::string_view text) {
 
 Error parser_error(const YAML::Exception& error) {
   const bool open_quote = error.msg == YAML::ErrorMsg::DOC_IN_SCALAR;
-  const std::string_view what = open_quote ? "a quoted text does not end" : error.msg;
+  const std::string what = open_quote ? "a quoted text does not end" : error.msg;
   return invalid_argument(
       fmt::format("line {}, column {}: {}", error.mark.line + 1, error.mark.column + 1, what));
 }
