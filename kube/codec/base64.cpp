@@ -37,14 +37,16 @@ std::string base64_encode(std::string_view bytes) {
   return text;
 }
 
-Result<std::string> base64_decode(std::string_view text) {
+Result<std::string> base64_decode(std::string_view lines) {
+  std::string text(lines);
+  std::erase_if(text, [](char c) { return c == '\n' || c == '\r'; });
   if (text.size() % 4 != 0) {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("bad base64: {} characters (want a multiple of 4)", text.size()));
   }
   std::size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
-  const std::string_view digits = text.substr(0, text.size() - padding);
+  const std::string_view digits(text.data(), text.size() - padding);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3);
   std::uint32_t pending = 0;

@@ -10,7 +10,8 @@ namespace muster::kube {
 
 [[nodiscard]] std::string base64_encode(std::string_view bytes);
 
-/// Strict: any other character, white space included, or wrong padding is an error.
+/// Line breaks are skipped, as Go's decoder does; any other foreign character or wrong padding is
+/// an error.
 [[nodiscard]] Result<std::string> base64_decode(std::string_view text);
 
 }  // namespace muster::kube

@@ -97,9 +97,7 @@ std::optional<std::string> resolve_float(std::string_view text) {
 
 /// `12`, `1.5Gi`, `500m`: a number followed by letters, which no reader takes for a number.
 bool is_plain_quantity(std::string_view text) {
-  const std::size_t letters =
-      std::find_if_not(text.begin(), text.end(), [](char c) { return is_digit(c) || c == '.'; }) -
-      text.begin();
+  const std::size_t letters = std::min(text.find_first_not_of("0123456789."), text.size());
   static constexpr std::array<std::string_view, 14> kSuffixes{
       "n", "u", "m", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
   return is_one_of(text.substr(letters), kSuffixes);

@@ -21,11 +21,12 @@ TEST(Base64, AgreesWithTheVectorsOfRfc4648) {
     EXPECT_EQ(base64_encode(each.bytes), each.text);
     EXPECT_EQ(base64_decode(each.text).value(), each.bytes);
   }
+  EXPECT_EQ(base64_decode("Zm9v\r\nYm\nFy\n").value(), "foobar");
 }
 
 TEST(Base64, RefusesWhatIsNot) {
   for (const char* text :
-       {"Z", "Zg", "Zg=", "Zg==\n", "Z===", "====", "Zm9v Zg==", "Zm-v", "Zg==Zg=="})
+       {"Z", "Zg", "Zg=", "Zg== ", "Z===", "====", "Zm9v Zg==", "Zm-v", "Zg==Zg=="})
     EXPECT_FALSE(base64_decode(text)) << text;
 }
 
