@@ -19,7 +19,7 @@ constexpr Duration kConflictPatience = std::chrono::seconds(1);
 constexpr Duration kDeletionPatience = std::chrono::seconds(5);
 constexpr Duration kFirstHold = std::chrono::seconds(10);
 constexpr int kLongestHoldSteps = 5;  // 10 s doubled five times: 320 s
-constexpr int kStartAttempts = 10;    // over some 20 s
+constexpr int kStartAttempts = 7;     // over some 13 s
 
 Duration pause_after(int failures) {
   const int steps = std::min(failures, 7);
@@ -327,6 +327,8 @@ void Controller::Impl::refused(WorkloadEntry& entry, const InFlight& what, const
         entry.hold_until = now + kFirstHold * (1 << std::min(entry.refusals++, kLongestHoldSteps));
         evict_ourselves(entry, {"FailedToStart", "", "It could not be started: " + error.message});
         event(entry, true, "FailedToStart", error.message, now);
+        entry.failures = 0;
+        return;
       }
       break;
     default:

@@ -361,6 +361,12 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
   }
   apply_pod_change(pods_.upsert(*pod, object), now);
   const PodRecord* record = pods_.find(pod->meta.uid);
+  if (record != nullptr && record->scheduler_preempted) {
+    if (WorkloadEntry* entry = find_by_owner(record->member_of)) {
+      entry->preempted.try_emplace(record->uid,
+                                   PreemptedMember{record->key.name, *record->scheduler_preempted});
+    }
+  }
   if (record == nullptr || !record->plain || find_by_owner(record->uid) != nullptr ||
       record->terminal || record->meta.find_label(kQueueNameLabel) == nullptr ||
       !namespace_is_managed(record->key.ns)) {

@@ -164,7 +164,7 @@ class Controller::Impl {
   // members.cpp
   void watch_members(WorkloadEntry& entry, const OwnerState& owner, Instant now);
   /// The member that kube-scheduler preempted under the present admission; nullptr: none.
-  [[nodiscard]] const PodRecord* torn_member(WorkloadEntry& entry) const;
+  [[nodiscard]] const PreemptedMember* torn_member(const WorkloadEntry& entry) const;
   void replace_misplaced(WorkloadEntry& entry, const OwnerState& owner, Instant now);
   void replace_pod(WorkloadEntry& entry, const OwnerState& owner, const PodRecord& pod,
                    std::int64_t slot_key, Instant now);

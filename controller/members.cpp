@@ -56,30 +56,25 @@ std::vector<NodeName> free_slots(const Seats& seats) {
 
 void Controller::Impl::watch_members(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
   entry.barrier_held = false;
-  if (const PodRecord* torn = torn_member(entry)) {
+  if (const PreemptedMember* torn = torn_member(entry)) {
     ++stats_.gangs_torn;
-    for (const PodRecord* pod : pods_.members(entry.owner_uid)) {
-      if (pod->scheduler_preempted) entry.torn_by.insert(pod->uid);
-    }
+    for (auto& [uid, member] : entry.preempted) member.handled = true;
     evict_ourselves(entry, {"Preempted", "",
                             fmt::format("kube-scheduler preempted its pod {}; the gang goes as a "
                                         "whole",
-                                        torn->key.name)});
+                                        torn->name)});
     return;
   }
   replace_misplaced(entry, owner, now);
   if (!entry.in_flight) watch_missing_nodes(entry, now);
 }
 
-const PodRecord* Controller::Impl::torn_member(WorkloadEntry& entry) const {
+const PreemptedMember* Controller::Impl::torn_member(const WorkloadEntry& entry) const {
   // A preempted pod may stay as a failed one for long after its gang was admitted again. Times have
   // whole seconds: when in doubt the gang goes, a torn one must not stay.
   const Instant reserved_at = entry.fed->quota_reserved_at.value_or(Instant{});
-  for (const PodRecord* pod : pods_.members(entry.owner_uid)) {
-    if (pod->scheduler_preempted && *pod->scheduler_preempted >= reserved_at &&
-        !entry.torn_by.contains(pod->uid)) {
-      return pod;
-    }
+  for (const auto& [uid, member] : entry.preempted) {
+    if (!member.handled && member.at >= reserved_at) return &member;
   }
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace muster::controller {
@@ -16,15 +17,18 @@ using Members = std::vector<std::pair<std::string, Json>>;
 constexpr int kBusyStretch = 5;
 
 /// `[{name: flavor, resources: [{name, total, borrowed?}]}]` for every flavor and resource that
-/// `frame` names.
+/// `frame` or `usage` names.
 Json flavor_usage(const quota::FlavorAmounts& frame, const quota::FlavorAmounts& usage,
                   const quota::FlavorAmounts* borrowed) {
   const auto amount_of = [](const quota::FlavorAmounts& amounts, const quota::FlavorResource& key) {
     const auto found = amounts.find(key);
     return found != amounts.end() ? found->second : Amount();
   };
+  std::set<quota::FlavorResource> keys;
+  for (const auto& [key, nominal] : frame) keys.insert(key);
+  for (const auto& [key, amount] : usage) keys.insert(key);
   std::map<FlavorName, std::vector<Json>> by_flavor;
-  for (const auto& [key, nominal] : frame) {
+  for (const quota::FlavorResource& key : keys) {
     Members members = {{"name", Json::string(key.resource.value())},
                        {"total", Json::string(format_amount(key.resource, amount_of(usage, key)))}};
     if (borrowed != nullptr) {

@@ -20,6 +20,7 @@ constexpr Duration kGarbageCollectorGrace = std::chrono::seconds(5);
 constexpr Duration kForeignReleaseGrace = std::chrono::seconds(2);
 /// A pod on a node that does not answer is given up this long after its grace.
 constexpr Duration kUnreachableGrace = std::chrono::seconds(60);
+constexpr Duration kUnreachablePoll = std::chrono::seconds(1);
 constexpr Duration kBarrierPoll = std::chrono::milliseconds(20);
 /// Shortest times between two writes of why a workload waits: for a new reason, for new words.
 constexpr Duration kPendingReasonInterval = std::chrono::seconds(5);
@@ -250,10 +251,11 @@ bool Controller::Impl::members_gone(const WorkloadEntry& entry, Instant now) {
   bool gone = true;
   for (const PodRecord* pod : pods_.members(entry.owner_uid)) {
     if (pod->terminal) continue;
-    if (pod->deletion && !ready_nodes_.contains(pod->node)) {
+    if (pod->deletion) {
       const Instant given_up = *pod->deletion + kUnreachableGrace;
-      if (now >= given_up) continue;
-      schedule(entry.key, given_up);
+      if (now >= given_up && !ready_nodes_.contains(pod->node)) continue;
+      // The node may stop answering later, and no event of the pod would tell.
+      schedule(entry.key, std::max(given_up, now + kUnreachablePoll));
     }
     gone = false;
   }

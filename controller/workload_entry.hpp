@@ -9,7 +9,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 namespace muster::controller {
@@ -24,6 +23,12 @@ enum class OwnerType {
 struct PlannedEviction {
   EvictionWords words;
   bool by_engine = true;  ///< The engine decided it and waits for its end.
+};
+
+struct PreemptedMember {
+  std::string name;
+  Instant at;
+  bool handled = false;  ///< Its gang was evicted for it.
 };
 
 struct WorkloadEntry {
@@ -67,7 +72,8 @@ struct WorkloadEntry {
   bool barrier_held = false;
 
   // Members.
-  std::set<Uid> torn_by;                        ///< Members preempted by the scheduler, handled.
+  /// Preempted by kube-scheduler; kept when the pod is gone before we looked.
+  std::map<Uid, PreemptedMember> preempted;
   std::map<std::int64_t, Instant> replaced_at;  ///< By rank; rankless: -1, -2, …
   std::optional<Instant> node_missing_since;    ///< An unbound member's planned node is not there.
 };

@@ -1,0 +1,286 @@
+// Jobs from creation to their end, against the model API.
+
+#include "tests/controller/cluster.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::controller::testing {
+namespace {
+
+using kube::Json;
+using ::testing::IsEmpty;
+
+constexpr const char* kReclaim = R"({"reclaimWithinCohort": "Any"})";
+
+TEST(JobFlow, AOneNodeJobCostsFourWritesOfOurs) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("a"), 1);
+  cluster.api.finish_pods("team", "a");
+  ASSERT_TRUE(cluster.settle());
+
+  EXPECT_TRUE(cluster.is_true("a", "Finished"));
+  EXPECT_EQ(cluster.writes(WriteKind::kCreateWorkload), 1);
+  EXPECT_EQ(cluster.writes(WriteKind::kAdmit), 1);
+  EXPECT_EQ(cluster.writes(WriteKind::kResume), 1);
+  EXPECT_EQ(cluster.writes(WriteKind::kFinish), 1);
+  EXPECT_EQ(cluster.workload_writes(), 4);
+  EXPECT_THAT(cluster.api.events(), IsEmpty());
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, AGangStartsOnItsPlannedNodesAndASecondOneHasNoPodUntilItEnds) {
+  Cluster cluster;
+  cluster.add_nodes(5);
+  cluster.add_flavor();
+  cluster.add_queue("q", 1000);
+  cluster.add_job("first", 4, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.add_job("second", 4, "q");
+  ASSERT_TRUE(cluster.settle());
+
+  EXPECT_EQ(cluster.bound_pods("first"), 4);
+  EXPECT_EQ(cluster.pods("second"), 0);
+  EXPECT_TRUE(cluster.suspended("second"));
+  const kube::Workload waiting = cluster.workload_of("second");
+  const kube::Condition* reserved = kube::find_condition(waiting.conditions, "QuotaReserved");
+  ASSERT_NE(reserved, nullptr);
+  EXPECT_EQ(reserved->status, "False");
+  EXPECT_EQ(reserved->reason, "TopologyPlacementFailed");
+
+  cluster.api.finish_pods("team", "first");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("second"), 4);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, TheResumedTemplateCarriesPinsAndKeepsWhatTheUserWrote) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+
+  const Json pod_template = cluster.job("a").get("spec", "template");
+  EXPECT_EQ(pod_template.get("metadata", "labels", "app").string_or(""), "a");
+  EXPECT_EQ(pod_template.get("metadata", "labels", "kueue.x-k8s.io/podset").string_or(""), "main");
+  EXPECT_EQ(pod_template.get("metadata", "annotations", "kueue.x-k8s.io/workload").string_or(""),
+            cluster.workload_of("a").meta.name);
+  EXPECT_EQ(pod_template.get("spec", "nodeSelector", "pool").string_or(""), "gpu");
+  EXPECT_EQ(pod_template.get("spec", "tolerations").size(), 1U);
+  const Json terms = pod_template.get("spec", "affinity", "nodeAffinity")
+                         .get("requiredDuringSchedulingIgnoredDuringExecution")
+                         .get("nodeSelectorTerms");
+  ASSERT_EQ(terms.size(), 2U);  // one per planned node
+  EXPECT_EQ(terms.at(0).get("matchFields").at(0).get("key").string_or(""), "metadata.name");
+
+  // The plan in the status names hosts, the pins name nodes.
+  const auto workload = cluster.workload_of("a");
+  ASSERT_TRUE(workload.admission && workload.admission->pod_sets.at(0).topology);
+  EXPECT_EQ(workload.admission->pod_sets.at(0).topology->levels,
+            std::vector<std::string>{"kubernetes.io/hostname"});
+  EXPECT_TRUE(
+      workload.admission->pod_sets.at(0).topology->domains.at(0).values.at(0).starts_with("host-"));
+}
+
+TEST(JobFlow, AGuaranteedQueueTakesItsQuotaBackWholeGangAtATime) {
+  Cluster cluster;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("regular", 0, "org");
+  cluster.add_queue("prod", 32, "org", kReclaim);
+  cluster.add_job("borrower", 4, "regular");
+  ASSERT_TRUE(cluster.settle());
+  ASSERT_EQ(cluster.bound_pods("borrower"), 4);
+  const Json before = cluster.workload_of("borrower").pod_sets.at(0).pod_template.raw;
+
+  cluster.add_job("owner", 2, "prod");
+  ASSERT_TRUE(cluster.settle());
+
+  EXPECT_EQ(cluster.pods("borrower"), 0);
+  EXPECT_EQ(cluster.bound_pods("owner"), 2);
+  EXPECT_TRUE(cluster.suspended("borrower"));
+  EXPECT_TRUE(cluster.job("borrower").get("spec", "template") == before);  // restored
+  const kube::Workload victim = cluster.workload_of("borrower");
+  const kube::Condition* preempted = kube::find_condition(victim.conditions, "Preempted");
+  ASSERT_NE(preempted, nullptr);
+  EXPECT_EQ(preempted->status, "True");
+  EXPECT_EQ(preempted->reason, "InCohortReclamation");
+  EXPECT_TRUE(cluster.is_true("borrower", "Requeued"));
+  EXPECT_FALSE(victim.admission);
+  ASSERT_EQ(cluster.api.events().size(), 1U);
+  EXPECT_EQ(cluster.api.events()[0].get("reason").string_or(""), "Preempted");
+
+  cluster.api.finish_pods("team", "owner");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("borrower"), 4);
+  EXPECT_FALSE(cluster.is_true("borrower", "Evicted"));
+  EXPECT_FALSE(cluster.is_true("borrower", "Preempted"));
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, QuotaIsReleasedOnlyWhenTheLastPodIsGone) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("regular", 0, "org");
+  cluster.add_queue("prod", 16, "org", kReclaim);
+  cluster.add_job("borrower", 2, "regular");
+  ASSERT_TRUE(cluster.settle());
+  cluster.api.grace_steps = 40;
+  cluster.add_job("owner", 2, "prod");
+  for (int i = 0; i < 30; ++i) cluster.step();
+  // Suspended, no pod active any more, but both still shut down on their nodes.
+  EXPECT_TRUE(cluster.suspended("borrower"));
+  EXPECT_EQ(cluster.job("borrower").get("status", "active").int_or(-1), 0);
+  EXPECT_TRUE(cluster.workload_of("borrower").admission.has_value());
+  EXPECT_EQ(cluster.pods("owner"), 0);
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("owner"), 2);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, APodOnANodeThatDoesNotAnswerHoldsItsQuotaForSixtySecondsAfterItsGrace) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("regular", 0, "org");
+  cluster.add_queue("prod", 16, "org", kReclaim);
+  cluster.add_job("borrower", 2, "regular");
+  ASSERT_TRUE(cluster.settle());
+  cluster.api.grace_steps = 1'000'000;  // the pods never go
+  cluster.add_job("owner", 2, "prod");
+  for (int i = 0; i < 20; ++i) cluster.step();
+  ASSERT_TRUE(cluster.is_true("borrower", "Evicted"));
+  for (const char* name : {"n0", "n1"}) {
+    const Json node = cluster.api.get(ResourceKind::kNode, "", name);
+    cluster.api.store(ResourceKind::kNode, kube::merge_patch(node, json(R"({"status":{"conditions":[
+                        {"type":"Ready","status":"Unknown"}]}})")));
+  }
+  for (int i = 0; i < 30; ++i) cluster.step();
+  EXPECT_TRUE(cluster.workload_of("borrower").admission.has_value());
+  cluster.pass_time(std::chrono::seconds(59));
+  for (int i = 0; i < 30; ++i) cluster.step();
+  EXPECT_TRUE(cluster.workload_of("borrower").admission.has_value());
+  cluster.pass_time(std::chrono::seconds(2));
+  for (int i = 0; i < 30; ++i) cluster.step();
+  EXPECT_FALSE(cluster.workload_of("borrower").admission.has_value());
+}
+
+TEST(JobFlow, AJobThatIsStartedBehindOurBackIsSuspended) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 8);
+  cluster.add_job("holder", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.add_job("cheat", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  const Json job = cluster.job("cheat");
+  cluster.api.store(ResourceKind::kJob,
+                    kube::merge_patch(job, json(R"({"spec":{"suspend":false}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_TRUE(cluster.suspended("cheat"));
+  EXPECT_EQ(cluster.pods("cheat"), 0);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, AWorkloadThatIsDeletedUnderARunningJobStopsItAndQueuesItAgain) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.api.erase(ResourceKind::kWorkload, "team", cluster.workload_of("a").meta.name);
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.writes(WriteKind::kSuspend), 1);
+  EXPECT_EQ(cluster.bound_pods("a"), 2);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+  // The pins of the first life are no part of the template the second one keeps.
+  const Json kept = cluster.workload_of("a").pod_sets.at(0).pod_template.raw;
+  EXPECT_FALSE(kept.get("spec", "affinity").present());
+  EXPECT_FALSE(kept.get("metadata", "annotations").present());
+}
+
+TEST(JobFlow, ChangesOfASuspendedJobReachItsWorkload) {
+  Cluster cluster;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("q", 8);
+  cluster.add_queue("wide", 32);
+  cluster.add_job("a", 4, "q");  // 32 GPUs never fit 8
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.pods("a"), 0);
+  cluster.api.store(ResourceKind::kJob, kube::merge_patch(cluster.job("a"), json(R"({"spec":{
+                      "parallelism":3,"completions":3},
+                      "metadata":{"labels":{"kueue.x-k8s.io/queue-name":"wide"}}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.workload_of("a").pod_sets.at(0).count, 3);
+  EXPECT_EQ(cluster.bound_pods("a"), 3);
+  EXPECT_EQ(cluster.writes(WriteKind::kUpdateWorkload), 1);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, AMissingWorkloadPriorityClassIsWaitedForAndSaidOnce) {
+  Cluster cluster;
+  cluster.add_nodes(1);
+  cluster.add_flavor();
+  cluster.add_queue("q", 8);
+  Json job = cluster.add_job("a", 1, "q");
+  cluster.api.store(ResourceKind::kJob, kube::merge_patch(job, json(R"({"metadata":{"labels":{
+      "kueue.x-k8s.io/priority-class":"gold"}}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_FALSE(cluster.has_workload("a"));
+  EXPECT_EQ(cluster.api.events().size(), 1U);
+  cluster.add_priority_class("gold", 70);
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.workload_of("a").priority, 70);
+  EXPECT_EQ(cluster.bound_pods("a"), 1);
+}
+
+TEST(JobFlow, ADeletedJobLeavesNeitherWorkloadNorUsage) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.api.erase(ResourceKind::kJob, "team", "a");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_FALSE(cluster.has_workload("a"));
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+  cluster.add_job("b", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("b"), 2);
+}
+
+TEST(JobFlow, QueueStatusSaysWhatTheEngineCounts) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  for (const auto& [kind, ns] :
+       {std::pair{ResourceKind::kClusterQueue, ""}, std::pair{ResourceKind::kLocalQueue, "team"}}) {
+    const Json status = cluster.api.get(kind, ns, "q").get("status");
+    EXPECT_EQ(status.get("admittedWorkloads").int_or(-1), 1);
+    EXPECT_EQ(status.get("pendingWorkloads").int_or(-1), 0);
+    EXPECT_EQ(status.get("conditions").at(0).get("type").string_or(""), "Active");
+    EXPECT_EQ(status.get("conditions").at(0).get("status").string_or(""), "True");
+    const Json usage = status.get("flavorsUsage").at(0);
+    EXPECT_EQ(usage.get("name").string_or(""), "gpu");
+    EXPECT_EQ(usage.get("resources").at(0).get("total").string_or(""), "8");
+  }
+}
+
+}  // namespace
+}  // namespace muster::controller::testing
