@@ -136,8 +136,9 @@ std::string render_filter(const Args& args, const FilterResult& result) {
       out += separator;
       separator = ',';
       append_json_string(out, args.names[i]);
-      out += ':';
-      append_json_string(out, to_string(refusal));
+      out += ":\"";
+      out += to_string(refusal);  // Nothing in these texts needs escaping.
+      out += '"';
     }
     out += '}';
   }

@@ -48,9 +48,17 @@ FoundNode NodeFinder::at(std::size_t position) const {
 
 FoundNode NodeFinder::find(std::string_view name) {
   if (!snapshot_.node_index) return {};
+  // A removed node keeps its place for a while, but is not usable: only the index can tell then.
+  if (const FoundNode next = at(next_);
+      next.node != nullptr && next.node->usable && next.node->name.value() == name) {
+    ++next_;
+    return next;
+  }
   key_.assign(name);
   const auto found = snapshot_.node_index->find(key_);
-  return found == snapshot_.node_index->end() ? FoundNode{} : at(found->second);
+  if (found == snapshot_.node_index->end()) return {};
+  next_ = found->second + 1;
+  return at(found->second);
 }
 
 AnsweredNodes::AnsweredNodes(std::shared_ptr<const Snapshot::NodeIndexMap> index)

@@ -32,7 +32,8 @@ struct FoundNode {
   std::size_t position = 0;                ///< In Snapshot::node_index.
 };
 
-/// Looks nodes up without an allocation per name. Not for use by two threads.
+/// Looks nodes up without an allocation per name, and without a look into the index where names
+/// come in the order of the snapshot, as kube-scheduler's usually do. Not for use by two threads.
 class NodeFinder {
  public:
   explicit NodeFinder(const engine::Snapshot& snapshot) : snapshot_(snapshot) {}
@@ -42,6 +43,7 @@ class NodeFinder {
  private:
   const engine::Snapshot& snapshot_;
   std::string key_;
+  std::size_t next_ = 0;  ///< Behind the last node found.
 };
 
 /// The nodes of one answer. Small (a bit per node of the fleet), since answers name hundreds.

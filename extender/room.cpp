@@ -9,13 +9,14 @@ using engine::NodeView;
 using engine::PodView;
 using engine::Snapshot;
 
-/// request.fits_in(node.unplanned_room()) without making vectors.
-bool fits_unplanned(const Resources& request, const NodeView& node) {
+/// request.fits_in(node.unplanned_room() + more) without making vectors: this is asked of every
+/// node of every call.
+bool fits_unplanned(const Resources& request, const NodeView& node, const Resources& more) {
   for (std::size_t i = 0; i < request.extent(); ++i) {
     const ResourceId id(static_cast<std::uint16_t>(i));
     const Amount asked = request[id];
     if (asked <= Amount()) continue;
-    if (asked > node.allocatable[id] - node.foreign[id] - node.planned[id]) return false;
+    if (asked > node.allocatable[id] - node.foreign[id] - node.planned[id] + more[id]) return false;
   }
   return true;
 }
@@ -36,26 +37,21 @@ RoomCheck::RoomCheck(const kube::Pod& pod, const Snapshot& snapshot,
       open_(std::move(open)) {}
 
 bool RoomCheck::fits(const FoundNode& found, const Resources& freed) const {
-  if (found.node->planned.is_zero()) return true;
-  if (open_.empty() && fits_unplanned(request_, *found.node)) return true;
-  return fits_exactly(found, freed);
-}
-
-bool RoomCheck::fits_exactly(const FoundNode& found, const Resources& freed) const {
   const NodeView& node = *found.node;
-  Resources room = node.unplanned_room();
-  room += freed;
+  if (node.planned.is_zero()) return true;
   // Nominated here, the pod is counted as foreign already: not twice.
-  if (const PodView* const self = find_pod(node, pod_); self != nullptr && !self->planned) {
-    room += self->requests;
-  }
-  if (!request_.fits_in(room)) return false;
+  const PodView* const self = find_pod(node, pod_);
+  const bool counted = self != nullptr && !self->planned;
+  if (open_.empty() && !counted) return fits_unplanned(request_, node, freed);
+  Resources more = freed;
+  if (counted) more += self->requests;
+  if (!fits_unplanned(request_, node, more)) return false;
   for (const auto& answer : open_) {
     if (!answer->nodes.contains(snapshot_, found.position, node.name)) continue;
     if (find_pod(node, answer->uid) != nullptr) continue;  // Counted as foreign by now.
-    room -= answer->requests;
+    more -= answer->requests;
   }
-  return request_.fits_in(room);
+  return fits_unplanned(request_, node, more);
 }
 
 Resources request_of(const kube::Pod& pod, const Snapshot& snapshot) {

@@ -31,8 +31,6 @@ class RoomCheck {
   [[nodiscard]] const Resources& request() const { return request_; }
 
  private:
-  [[nodiscard]] bool fits_exactly(const FoundNode& found, const Resources& freed) const;
-
   const engine::Snapshot& snapshot_;
   Uid pod_;
   Resources request_;

@@ -23,7 +23,7 @@ std::string node_name(int i) {
 engine::Snapshot make_fleet() {
   testing::SnapshotBuilder world;
   for (int i = 0; i < kNodes; ++i) world.node(node_name(i));
-  for (int gang = 0; gang * 3 + 1 < kNodes; ++gang) {
+  for (int gang = 0; (gang * 3) + 2 < kNodes; ++gang) {
     const std::string first = node_name(gang * 3);
     const std::string second = node_name((gang * 3) + 1);
     const std::string owner = "gang-" + std::to_string(gang);
