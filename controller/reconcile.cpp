@@ -21,6 +21,7 @@ constexpr Duration kForeignReleaseGrace = std::chrono::seconds(2);
 /// A pod on a node that does not answer is given up this long after its grace.
 constexpr Duration kUnreachableGrace = std::chrono::seconds(60);
 constexpr Duration kUnreachablePoll = std::chrono::seconds(1);
+constexpr Duration kOvertakenHold = std::chrono::seconds(1);
 constexpr Duration kBarrierPoll = std::chrono::milliseconds(20);
 /// Shortest times between two writes of why a workload waits: for a new reason, for new words.
 constexpr Duration kPendingReasonInterval = std::chrono::seconds(5);
@@ -139,7 +140,13 @@ bool Controller::Impl::settle_eviction(WorkloadEntry& entry, Instant now) {
     const bool by_engine = entry.eviction->by_engine;
     entry.eviction.reset();
     entry.admit.reset();
-    if (by_engine) send(engine::QuotaReleased{entry.key}, now);
+    if (by_engine) {
+      // Whoever needed the place goes first; without the pause the two could be decided for and
+      // against for ever, as nothing that happens in the cluster is in between.
+      entry.hold_until = std::max(entry.hold_until.value_or(now), now + kOvertakenHold);
+      feed_workload(entry, now);
+      send(engine::QuotaReleased{entry.key}, now);
+    }
     return true;
   }
   if (kube::is_true(entry.object->conditions, "Evicted")) {

@@ -1,6 +1,7 @@
 #include "tests/controller/cluster.hpp"
 
 #include "controller/workload_status.hpp"
+#include "engine/explain.hpp"
 
 #include <fmt/format.h>
 
@@ -15,10 +16,34 @@ using kube::Json;
 
 constexpr Duration kStep = std::chrono::milliseconds(10);
 
-/// CONTROLLER_TEST_TRACE=1 prints every write with its answer.
-void trace(int step, const Write& write, const WriteResult& result) {
+/// CONTROLLER_TEST_TRACE=1 prints every change of an object, every effect, and every write with its
+/// answer.
+bool traced() {
   static const bool kOn = std::getenv("CONTROLLER_TEST_TRACE") != nullptr;
-  if (!kOn) return;
+  return kOn;
+}
+
+void trace(const engine::Effect& effect) {
+  if (const auto* admit = std::get_if<engine::Admit>(&effect)) {
+    fmt::print("      effect Admit {}\n", admit->workload);
+  } else if (const auto* replan = std::get_if<engine::Replan>(&effect)) {
+    fmt::print("      effect Replan {}\n", replan->workload);
+  } else if (const auto* evict = std::get_if<engine::Evict>(&effect)) {
+    fmt::print("      effect Evict {} {}\n", evict->workload, engine::describe(*evict));
+  } else if (const auto* pending = std::get_if<engine::StillPending>(&effect)) {
+    fmt::print("      effect StillPending {} {}\n", pending->workload,
+               engine::describe(pending->explanation));
+  }
+}
+
+void trace(int step, const WatchEvent& event) {
+  if (!traced()) return;
+  fmt::print("{:5} {} {} {}\n", step, to_string(event.kind),
+             event.change == ChangeKind::kDelete ? "deleted" : "changed", event.object.dump());
+}
+
+void trace(int step, const Write& write, const WriteResult& result) {
+  if (!traced()) return;
   fmt::print(
       "{:5} {} {} {}\n      -> {}\n", step, to_string(write.kind), write.path, write.body,
       result ? result->get("metadata", "resourceVersion").string_or("") : result.error().message);
@@ -49,6 +74,7 @@ bool is_live(const Json& pod) {
 }  // namespace
 
 Cluster::Cluster() {
+  if (traced()) options.on_effect = [](const engine::Effect& effect, Instant) { trace(effect); };
   api.create(ResourceKind::kNamespace, json(R"({"metadata":{"name":"team"}})"));
   restart();
 }
@@ -138,6 +164,7 @@ void Cluster::add_priority_class(const std::string& name, int value) {
 
 void Cluster::collect_watch_events() {
   for (WatchEvent& event : api.take_watch_events()) {
+    trace(step_, event);
     int due = step_ + delivery.watch_delay;
     if (event.kind == ResourceKind::kWorkload) due += delivery.workload_watch_delay;
     std::deque<Late>& queue = watch_[event.kind];
@@ -289,12 +316,16 @@ std::vector<std::string> Cluster::broken_promises() const {
   for (const Json& job : api.list(ResourceKind::kJob)) {
     const std::string name = text(job.get("metadata", "name"));
     const auto wanted = static_cast<int>(job.get("spec", "parallelism").int_or(1));
-    const int bound = bound_pods(name);
     if (ended(job)) continue;
-    if (bound != 0 && bound != wanted) {
+    const bool running = !job.get("spec", "suspend").bool_or(false);
+    // Pods that ended well count: they were a part of the gang when it ran.
+    const int bound = bound_pods(name);
+    if (running && bound != 0 && bound != wanted) {
       broken.push_back(fmt::format("{}: {} of {} pods are bound", name, bound, wanted));
     }
-    const bool running = !job.get("spec", "suspend").bool_or(false);
+    if (!running && pods(name) != 0) {
+      broken.push_back(fmt::format("{}: is suspended and has {} pods", name, pods(name)));
+    }
     const bool finished = job.get("status", "succeeded").int_or(0) == wanted;
     const kube::Workload workload = workload_of(name);
     if (running && !finished && !is_reserved(workload)) {

@@ -56,7 +56,7 @@ TEST(Crash, TwoCrashesInARowDoNoMore) {
   Cluster whole;
   play(whole);
   const int writes = static_cast<int>(whole.log.size());
-  for (int n = 0; n < writes; n += 3) {
+  for (int n = 0; n < writes; n += 6) {
     Cluster cluster;
     cluster.crash_after = n;
     play(cluster);
@@ -109,7 +109,7 @@ TEST_P(Disorder, EndsAsTheOrderlyRunDoes) {
 }
 
 TEST_P(Disorder, ACrashInItDoesNoHarm) {
-  for (int n = 3; n < 40; n += 4) {
+  for (int n = 3; n < 40; n += 9) {
     Cluster cluster;
     cluster.delivery = GetParam().delivery;
     cluster.crash_after = n;
