@@ -17,6 +17,7 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -144,13 +145,31 @@ void drop_overridden(Value& value, Allocator& allocator) {
     drop_overridden(value.MemberBegin()[i].value, allocator);
 }
 
-/// A document that refuses to grow deeper than its limit.
+/// A document that refuses to grow deeper than its limit, and reads numbers itself: RapidJSON's own
+/// exact reading shifts by an undefined amount for some spellings of zero.
 class LimitedDocument : public rapidjson::Document {
  public:
   LimitedDocument(Allocator* allocator, std::size_t depth)
       : rapidjson::Document(allocator), limit_(depth) {}
   bool StartObject() { return enter() && rapidjson::Document::StartObject(); }
   bool StartArray() { return enter() && rapidjson::Document::StartArray(); }
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool /*copy*/) {
+    const char* const end = text + length;
+    std::int64_t integer = 0;
+    std::uint64_t natural = 0;
+    double real = 0;
+    if (const auto read = std::from_chars(text, end, integer);
+        read.ec == std::errc() && read.ptr == end)
+      return Int64(integer);
+    if (const auto read = std::from_chars(text, end, natural);
+        read.ec == std::errc() && read.ptr == end)
+      return Uint64(natural);
+    if (std::from_chars(text, end, real).ec != std::errc()) {
+      out_of_range_ = true;
+      return false;
+    }
+    return Double(real);
+  }
   bool EndObject(rapidjson::SizeType count) {
     --depth_;
     return rapidjson::Document::EndObject(count);
@@ -159,17 +178,20 @@ class LimitedDocument : public rapidjson::Document {
     --depth_;
     return rapidjson::Document::EndArray(count);
   }
+  /// Whether it was a number that ended the parsing.
+  [[nodiscard]] bool number_out_of_range() const { return out_of_range_; }
 
  private:
   bool enter() { return ++depth_ <= limit_; }
   std::size_t limit_;
   std::size_t depth_ = 0;
+  bool out_of_range_ = false;
 };
 
 // In place: strings are not copied. The encoding is validated beforehand, for byte by byte takes
 // several times as long.
 constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
-                                 rapidjson::kParseFullPrecisionFlag |
+                                 rapidjson::kParseNumbersAsStringsFlag |
                                  rapidjson::kParseStopWhenDoneFlag;
 
 bool is_white(char c) {
@@ -295,6 +317,10 @@ Result<Json> Json::parse(std::string_view text, Limits limits) {
     return !outcome.IsError();
   };
   document.Populate(generate);
+  if (document.number_out_of_range()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("bad JSON at byte {}: a number out of range", outcome.Offset()));
+  }
   if (outcome.Code() == rapidjson::kParseErrorTermination) {
     return fail(ErrorCode::kTooLarge, fmt::format("JSON is nested too deeply at byte {} (want at "
                                                   "most {} levels)",

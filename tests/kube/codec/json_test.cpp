@@ -109,6 +109,10 @@ TEST(JsonParse, KeepsNumbersAsFarAsTheyGo) {
   EXPECT_FALSE(parsed("1e3").as_int());
   EXPECT_FALSE(parsed("5.0").as_int());
   EXPECT_EQ(parsed("0.1").dump(), "0.1");
+  EXPECT_EQ(parsed("[0,-0,0.0,0e9,-1,10]").dump(), "[0,0,0.0,0.0,-1,10]");
+  EXPECT_EQ(parsed("0." + std::string(2000, '0') + "e99").dump(), "0.0");
+  EXPECT_EQ(parsed("2.2250738585072014e-308").dump(), "2.2250738585072014e-308");
+  EXPECT_FALSE(Json::parse("1e-400"));
   EXPECT_EQ(parsed("123456789012345678901234567890").kind(), Json::Kind::kNumber);
 }
 

@@ -277,6 +277,16 @@ TEST(YamlWrite, QuotesStringsThatWouldReadAsSomethingElse) {
   }
 }
 
+TEST(YamlWrite, HasAFormForLongKeys) {
+  const std::string key(1100, 'k');
+  const Json list = Json::array({Json::string("x"), Json::object({{key, Json::null()}})});
+  const Json object = Json::object({{key, list},
+                                    {key + "2", Json::object({{"a", list}})},
+                                    {key + ": 3", Json()},
+                                    {key + ": 4", Json::string("y")}});
+  EXPECT_EQ(parsed(to_yaml(object)), std::vector<Json>{object});
+}
+
 TEST(YamlProperty, AnyStringSurvives) {
   EXPECT_TRUE(rc::check([](std::int64_t number) {
     const std::string text = *rc::gen::container<std::string>(rc::gen::element<char>(
