@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -107,6 +109,34 @@ Result<Args> read_args(std::string_view text) {
   return args;
 }
 
+/// True when JSON needs no escape in it. Names of nodes never do, and an answer has over a
+/// thousand: eight characters at a time.
+bool is_plain(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kHighs = 0x8080808080808080U;
+  // The high bit of every byte that is zero (or, in vain but harmless, of one above a zero).
+  const auto zeros = [](std::uint64_t block) { return (block - kOnes) & ~block & kHighs; };
+  for (; text.size() >= sizeof(std::uint64_t); text.remove_prefix(sizeof(std::uint64_t))) {
+    std::uint64_t block = 0;
+    std::memcpy(&block, text.data(), sizeof(block));
+    const std::uint64_t control = (block - (kOnes * 0x20)) & ~block & kHighs;
+    if ((control | zeros(block ^ (kOnes * '"')) | zeros(block ^ (kOnes * '\\'))) != 0) return false;
+  }
+  return std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
+  });
+}
+
+void append_name(std::string& out, std::string_view name) {
+  if (!is_plain(name)) {
+    append_json_string(out, name);
+    return;
+  }
+  out += '"';
+  out.append(name);
+  out += '"';
+}
+
 std::string render_filter(const Args& args, const FilterResult& result) {
   std::string out;
   out.reserve(256 + (args.names.size() * 64));
@@ -120,7 +150,7 @@ std::string render_filter(const Args& args, const FilterResult& result) {
   };
   if (args.by_name) {
     out += R"({"Nodes":null,"NodeNames":[)";
-    append_list([&](std::size_t i) { append_json_string(out, args.names[i]); });
+    append_list([&](std::size_t i) { append_name(out, args.names[i]); });
     out += ']';
   } else {
     out += R"({"Nodes":{"metadata":{},"items":[)";
@@ -135,7 +165,7 @@ std::string render_filter(const Args& args, const FilterResult& result) {
     for (const auto& [i, refusal] : result.refused) {
       out += separator;
       separator = ',';
-      append_json_string(out, args.names[i]);
+      append_name(out, args.names[i]);
       out += ":\"";
       out += to_string(refusal);  // Nothing in these texts needs escaping.
       out += '"';
@@ -171,7 +201,7 @@ std::string answer_prioritize(const Args& args, const Snapshot& snapshot) {
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (i > 0) out += ',';
     out += R"({"Host":)";
-    append_json_string(out, args.names[i]);
+    append_name(out, args.names[i]);
     out += R"(,"Score":)";
     out += std::to_string(scores[i]);
     out += '}';

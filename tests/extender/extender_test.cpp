@@ -1,6 +1,7 @@
 #include "extender/extender.hpp"
 
 #include "kube/codec/json.hpp"
+#include "kube/codec/json_text.hpp"
 #include "tests/extender/snapshot_builder.hpp"
 
 #include <gtest/gtest.h>
@@ -111,6 +112,20 @@ TEST(Extender, PreemptAnswersWithoutNullsWhateverTheForm) {
   EXPECT_EQ(world.body_of("preempt", R"({"Pod":)" + kPod + "," + by_meta + "}"), expected);
   EXPECT_EQ(world.body_of("preempt", R"({"Pod":)" + kPod + "," + by_pod + "}"), expected);
   EXPECT_EQ(world.body_of("preempt", R"({"Pod":)" + kPod + "}"), R"({"NodeNameToMetaVictims":{}})");
+}
+
+TEST(Extender, StrangeNodeNamesAreEscapedWhereverTheyStand) {
+  World world;
+  for (const std::string& name :
+       {std::string("a\"b"), std::string("12345678\\"), std::string("1234\n67890"),
+        std::string("\x1f"), std::string("\xC3\xA9toile-du-nord"), std::string()}) {
+    std::string quoted;
+    kube::append_json_string(quoted, name);
+    const auto answered = Json::parse(
+        world.body_of("filter", R"({"Pod":)" + kPod + R"(,"NodeNames":[)" + quoted + "]}"));
+    ASSERT_TRUE(answered) << quoted;
+    EXPECT_EQ(answered->get("NodeNames").at(0).string_or("?"), name);
+  }
 }
 
 TEST(Extender, BrokenBodiesAreRefusedWithAReason) {
