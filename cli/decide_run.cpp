@@ -79,10 +79,7 @@ class Run {
     std::int64_t cycles = 1;
     for (std::int64_t cycle = 1;; ++cycle) {
       if (cycle > limit) {
-        return fail(ErrorCode::kInternal,
-                    fmt::format("the decisions do not settle: after {} cycles workloads still "
-                                "make room for each other",
-                                limit));
+        return fail(ErrorCode::kInternal, endless(limit));
       }
       cycle_ = cycle;
       now_ = start_ + std::chrono::seconds(cycle);
@@ -104,6 +101,16 @@ class Run {
     bool decided = false;
     bool evicted = false;
   };
+
+  /// Who is still going round, from the last eviction.
+  [[nodiscard]] std::string endless(std::int64_t cycles) const {
+    std::string last;
+    for (const Decision& decision : outcome_.report.decisions) {
+      if (decision.type == DecisionType::kAdmitted) continue;
+      last = fmt::format(": {} was last {}", decision.workload, decision.message);
+    }
+    return fmt::format("the decisions do not settle in {} cycles{}", cycles, last);
+  }
 
   void tell(const engine::Event& event) { (void)engine_.step(event, now_); }
 
@@ -198,7 +205,13 @@ class Run {
     decision.cycle = cycle_;
     decision.workload = evict.workload.to_string();
     decision.cluster_queue = evict.cluster_queue.value();
-    decision.message = engine::describe(evict);
+    // The engine knows it by its place in the input; people know it by its own uid, if it has one.
+    engine::Evict by_uid = evict;
+    if (evict.preemptor) {
+      const Json& preemptor = entry_of(*evict.preemptor).object;
+      by_uid.preemptor_uid = Uid(preemptor.get("metadata", "uid").string_or(""));
+    }
+    decision.message = engine::describe(by_uid);
     const bool preempted = evict.reason == engine::EvictionReason::kPreempted;
     decision.type = preempted ? DecisionType::kPreempted : DecisionType::kEvicted;
     const std::string reason(engine::to_string(evict.reason));

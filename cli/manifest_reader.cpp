@@ -51,6 +51,9 @@ constexpr std::array kKinds = std::to_array<KindRow>({
     {kQueueGroup, kQueueVersions, "Workload", ManifestKind::kWorkload, true},
 });
 
+// Leaves room for a number in a name of at most 253 bytes.
+constexpr std::size_t kMaxPrefix = 233;
+
 /// `batch/v1` -> {`batch`, `v1`}; `v1` -> {``, `v1`}.
 std::pair<std::string_view, std::string_view> split_api_version(std::string_view text) {
   const std::size_t slash = text.find('/');
@@ -74,13 +77,6 @@ const KindRow* find_kind(std::string_view api_version, std::string_view kind) {
         return row.group == g && row.kind == kind && has_word(row.versions, v);
       });
   return found == kKinds.end() ? nullptr : &*found;
-}
-
-/// A name goes into `namespace/name` and onto a terminal.
-bool is_sound_name(std::string_view name) {
-  return name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
-           return c != '/' && static_cast<unsigned char>(c) > 0x20 && c != 0x7F;
-         });
 }
 
 class Collector {
@@ -179,7 +175,7 @@ class Collector {
     std::size_t& number = numbers_[{kind, input.ns, prefix}];
     Identity identity;
     do {
-      input.name = fmt::format("{}{}", prefix, ++number);
+      input.name = fmt::format("{}{}", prefix.substr(0, kMaxPrefix), ++number);
       identity = {std::string(group), kind, input.ns, input.name};
     } while (!known_.emplace(identity, 0).second);
     input.object = input.object.with(
@@ -224,6 +220,12 @@ Result<std::vector<std::string>> expand_path(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_sound_name(std::string_view name) {
+  return name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
+           return c != '/' && static_cast<unsigned char>(c) > 0x20 && c != 0x7F;
+         });
+}
 
 Result<Manifests> parse_manifests(const std::vector<NamedText>& texts) {
   Collector collector;

@@ -45,6 +45,10 @@ struct Manifests {
   std::vector<std::string> warnings;  ///< One line each: kinds that are not read.
 };
 
+/// Fit for `namespace/name` and for a terminal: at most 253 bytes, no slash, blank or control
+/// character.
+[[nodiscard]] bool is_sound_name(std::string_view name);
+
 struct NamedText {
   std::string name;  ///< For messages: the file's path, or `-`.
   std::string text;

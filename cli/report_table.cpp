@@ -80,9 +80,10 @@ std::string to_table(const DecisionReport& report) {
   }
   const auto count = [&](WorkloadState state) { return states[static_cast<std::size_t>(state)]; };
   out += fmt::format(
-      "\n{} cycles. Workloads: {} admitted, {} with quota reserved, {} pending, {} finished.\n",
-      report.cycles, count(WorkloadState::kAdmitted), count(WorkloadState::kQuotaReserved),
-      count(WorkloadState::kPending), count(WorkloadState::kFinished));
+      "\n{} cycle{}. Workloads: {} admitted, {} with quota reserved, {} pending, {} finished.\n",
+      report.cycles, report.cycles == 1 ? "" : "s", count(WorkloadState::kAdmitted),
+      count(WorkloadState::kQuotaReserved), count(WorkloadState::kPending),
+      count(WorkloadState::kFinished));
 
   Table pending({"PENDING", "CLUSTERQUEUE", "REASON", "NEEDS", "MESSAGE"});
   for (const Decision& decision : report.decisions) {

@@ -215,6 +215,11 @@ class Finder {
     found.position = first.position;
     found.key = {ns, name};
     const auto total = group_total(first.object);
+    if (!is_sound_name(name)) {
+      found.key.name = first.object.meta.name;
+      found.incomplete = misconfigured("the name of its pod group is no name of an object");
+      return;
+    }
     if (!total) {
       found.incomplete = misconfigured(
           fmt::format("the pods of group {} lack a good annotation {}", name, kGroupTotal));
