@@ -42,6 +42,8 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
     std::vector<ClusterQueueName> queues;
     for (const auto& [name, classes] : state_.pending) queues.push_back(name);
     for (const ClusterQueueName& name : queues) start_queue(name, effects);
+    consider_preemptors(effects);
+    for (const ClusterQueueName& name : queues) push_head(name);
   }
   while (!heads_.empty()) {
     if (budget != 0 && work_ >= budget) return false;
@@ -121,7 +123,23 @@ void Pass::start_queue(const ClusterQueueName& name, std::vector<Effect>& effect
     cursor.dropped.insert(class_key);
     give_verdict(name, class_key, explanation, effects);
   }
-  push_head(name);
+}
+
+void Pass::consider_preemptors(std::vector<Effect>& effects) {
+  std::set<Head> waiting;
+  for (const WorkloadKey& key : state_.preemptors) {
+    const WorkloadRecord& record = state_.workloads.at(key);
+    if (record.class_key.empty()) continue;
+    waiting.insert(Head{0, pending_order(record.spec), record.queue, record.class_key});
+  }
+  for (const Head& head : waiting) {
+    const Cursor& cursor = cursors_[head.queue];
+    if (cursor.blocked || cursor.dropped.contains(head.class_key)) continue;
+    considered_first_.insert(head.order.key);
+    state_.preemptors.erase(head.order.key);  // consider() puts it back while it waits.
+    ++work_;
+    consider(head, effects);
+  }
 }
 
 void Pass::push_head(const ClusterQueueName& name) {
@@ -137,7 +155,8 @@ void Pass::push_head(const ClusterQueueName& name) {
                                                   : same.members.upper_bound(last->second);
     while (member != same.members.end()) {
       const auto& requeue_at = state_.workloads.at(member->key).spec.requeue_at;
-      if (!requeue_at || *requeue_at <= now_) break;
+      const bool due = !requeue_at || *requeue_at <= now_;
+      if (due && !considered_first_.contains(member->key)) break;
       ++member;
     }
     if (member == same.members.end()) continue;
@@ -171,7 +190,9 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   WorkloadRecord& record = state_.workloads.at(head.order.key);
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
   Cursor& cursor = cursors_[head.queue];
-  cursor.considered.insert_or_assign(head.class_key, head.order);
+  if (!considered_first_.contains(head.order.key)) {
+    cursor.considered.insert_or_assign(head.class_key, head.order);
+  }
 
   AssignOptions options;
   options.oracle = oracle(head.queue);
@@ -245,6 +266,7 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
   if (same.unannounced.erase(pending_order(record.spec)) > 0) {
     effects.emplace_back(StillPending{record.spec.key, record.queue, explanation});
   }
+  state_.preemptors.insert(record.spec.key);
   keep_room(record, assignment);
 }
 

@@ -56,6 +56,8 @@ class Pass {
   void start_queue(const ClusterQueueName& queue, std::vector<Effect>& effects);
   [[nodiscard]] std::optional<Explanation> unusable_class(const ClusterQueueSpec& queue,
                                                           const WorkloadSpec& member) const;
+  /// Those for whom others were evicted come first, whoever else would: the room was made for them.
+  void consider_preemptors(std::vector<Effect>& effects);
   void push_head(const ClusterQueueName& queue);
   void consider(const Head& head, std::vector<Effect>& effects);
   void admit(WorkloadRecord& record, const Assignment& assignment, std::vector<Effect>& effects);
@@ -72,6 +74,7 @@ class Pass {
   Instant now_;
   bool started_ = false;
   std::set<Head> heads_;
+  std::set<WorkloadKey> considered_first_;  ///< Preemptors of this pass: not looked at again.
   std::map<ClusterQueueName, Cursor> cursors_;
   std::vector<Held> held_;
   std::size_t work_ = 0;

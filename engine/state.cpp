@@ -215,6 +215,7 @@ void State::erase_record(const WorkloadKey& key) {
   WorkloadRecord& record = position->second;
   if (record.holds_quota()) release(record, Phase::kFinished);
   unfile(record);
+  preemptors.erase(key);
   touch(record);
   uncount(record);
   const auto owner = workload_by_owner.find(record.spec.owner_uid);
@@ -229,6 +230,7 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
                  Instant reserved_at) {
   MUSTER_ASSERT(!record.holds_quota(), "{} holds quota already", record.spec.key);
   unfile(record);
+  preemptors.erase(record.spec.key);
   record.admission = admission;
   record.reserved_at = reserved_at;
   record.usage = usage_of(admission);
@@ -386,7 +388,10 @@ void State::unfile(WorkloadRecord& record) {
 
 void State::file(WorkloadRecord& record) {
   unfile(record);
-  if (record.phase != Phase::kPending) return;
+  if (record.phase != Phase::kPending) {
+    preemptors.erase(record.spec.key);
+    return;
+  }
   const auto local = local_queues.find(LocalQueueKey{record.spec.key.ns, record.spec.queue_name});
   record.queue = local == local_queues.end() ? ClusterQueueName() : local->second.cluster_queue;
   wants_pass = true;

@@ -132,6 +132,9 @@ class State {
   std::map<topology::NodeIndex, std::set<WorkloadKey>> plans_by_node;
   std::map<ClusterQueueName, std::set<WorkloadKey>> holders;  ///< Holding quota, by queue.
   std::set<WorkloadKey> evicting;
+  /// Pending workloads for which others were evicted: until they start, or their need goes away,
+  /// what was freed is offered to them first.
+  std::set<WorkloadKey> preemptors;
   /// queue -> class key -> class.
   std::map<ClusterQueueName, std::map<std::string, PendingClass>> pending;
   std::set<std::pair<Instant, WorkloadKey>> backing_off;  ///< Pending with a requeue time.
