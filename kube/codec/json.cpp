@@ -2,8 +2,10 @@
 
 #include "kube/codec/json_text.hpp"
 
-// Set before RapidJSON's headers, which only this file includes. Its member iterator class has
-// operators that C++20 finds ambiguous; plain pointers do. SSE2 skips over plain text in strings.
+// Before RapidJSON's headers, which only this file includes: plain pointers as member iterators,
+// for those of its class have operators that C++20 finds ambiguous; and blocks of 16 bytes at a
+// time through plain text. That code takes the control characters 0x1A to 0x1F for plain text, so
+// they are refused beforehand, and RapidJSON's writers are not used.
 #define RAPIDJSON_NOMEMBERITERATORCLASS
 #if defined(__SSE2__)
 #define RAPIDJSON_SSE2
@@ -11,15 +13,13 @@
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 #include <rapidjson/error/en.h>
-#include <rapidjson/prettywriter.h>
 #include <rapidjson/reader.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 
 namespace muster::kube {
@@ -37,9 +37,9 @@ struct Tree {
   Allocator allocator;
   Value root;
 };
+constexpr std::size_t kSmallChunk = 512;
 /// RapidJSON reads ahead in blocks of this size.
 constexpr std::size_t kPadding = 16;
-constexpr std::size_t kSmallChunk = 512;
 
 std::string_view view(const Value& text) {
   return std::string_view(text.GetString(), text.GetStringLength());
@@ -145,12 +145,14 @@ void drop_overridden(Value& value, Allocator& allocator) {
     drop_overridden(value.MemberBegin()[i].value, allocator);
 }
 
-/// A document that refuses to grow deeper than its limit, and reads numbers itself: RapidJSON's own
-/// exact reading shifts by an undefined amount for some spellings of zero.
+/// A document that refuses what RapidJSON lets through: too deep nesting and strings with the
+/// second half of a surrogate pair alone. It reads numbers itself, for RapidJSON's own exact
+/// reading shifts by an undefined amount for some spellings of zero.
 class LimitedDocument : public rapidjson::Document {
  public:
-  LimitedDocument(Allocator* allocator, std::size_t depth)
-      : rapidjson::Document(allocator), limit_(depth) {}
+  /// `escapes`: whether the text holds any; strings are checked only then.
+  LimitedDocument(Allocator* allocator, std::size_t depth, bool escapes)
+      : rapidjson::Document(allocator), limit_(depth), escapes_(escapes) {}
   bool StartObject() { return enter() && rapidjson::Document::StartObject(); }
   bool StartArray() { return enter() && rapidjson::Document::StartArray(); }
   bool RawNumber(const char* text, rapidjson::SizeType length, bool /*copy*/) {
@@ -165,10 +167,20 @@ class LimitedDocument : public rapidjson::Document {
         read.ec == std::errc() && read.ptr == end)
       return Uint64(natural);
     if (std::from_chars(text, end, real).ec != std::errc()) {
-      out_of_range_ = true;
+      complaint_ = "a number out of range";
       return false;
     }
     return Double(real);
+  }
+  bool String(const char* text, rapidjson::SizeType length, bool copy) {
+    if (escapes_ && valid_utf8_prefix(std::string_view(text, length)) < length) {
+      complaint_ = "half of a surrogate pair in a string";
+      return false;
+    }
+    return rapidjson::Document::String(text, length, copy);
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool copy) {
+    return String(text, length, copy);
   }
   bool EndObject(rapidjson::SizeType count) {
     --depth_;
@@ -178,14 +190,15 @@ class LimitedDocument : public rapidjson::Document {
     --depth_;
     return rapidjson::Document::EndArray(count);
   }
-  /// Whether it was a number that ended the parsing.
-  [[nodiscard]] bool number_out_of_range() const { return out_of_range_; }
+  /// What ended the parsing, if it was neither RapidJSON nor the depth.
+  [[nodiscard]] std::string_view complaint() const { return complaint_; }
 
  private:
   bool enter() { return ++depth_ <= limit_; }
   std::size_t limit_;
   std::size_t depth_ = 0;
-  bool out_of_range_ = false;
+  bool escapes_;
+  std::string_view complaint_;
 };
 
 // In place: strings are not copied. The encoding is validated beforehand, for byte by byte takes
@@ -193,6 +206,29 @@ class LimitedDocument : public rapidjson::Document {
 constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
                                  rapidjson::kParseNumbersAsStringsFlag |
                                  rapidjson::kParseStopWhenDoneFlag;
+
+/// The first control character that JSON allows nowhere (all but tab, line feed and carriage
+/// return); the size of the text when there is none.
+std::size_t find_control(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kHighBits = 0x80 * kOnes;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    std::uint64_t block = 0;
+    if (at + sizeof(block) <= text.size()) {
+      std::memcpy(&block, text.data() + at, sizeof(block));
+      // Some byte below 0x20 borrows into its high bit.
+      if (((block - 0x20 * kOnes) & ~block & kHighBits) == 0) {
+        at += sizeof(block);
+        continue;
+      }
+    }
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') return at;
+    ++at;
+  }
+  return at;
+}
 
 bool is_white(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -229,6 +265,64 @@ bool equal(const Value& a, const Value& b) {
     if (!equal(a[i], b[i])) return false;
   }
   return true;
+}
+
+void append_number(std::string& out, const Value& number) {
+  if (number.IsInt64()) {
+    fmt::format_to(std::back_inserter(out), "{}", number.GetInt64());
+  } else if (number.IsUint64()) {
+    fmt::format_to(std::back_inserter(out), "{}", number.GetUint64());
+  } else {
+    const std::string text = fmt::format("{}", number.GetDouble());
+    out += text;
+    // What was no integer stays none.
+    if (text.find_first_of(".e") == std::string::npos) out += ".0";
+  }
+}
+
+/// Compact text, or with `step` > 0 indented by so many spaces a level.
+void append_text(std::string& out, const Value& value, std::size_t step, std::size_t level) {
+  const auto start_line = [&](std::size_t depth) {
+    if (step == 0) return;
+    out.push_back('\n');
+    out.append(step * depth, ' ');
+  };
+  switch (value.GetType()) {
+    case rapidjson::kNullType:
+      out += "null";
+      return;
+    case rapidjson::kFalseType:
+    case rapidjson::kTrueType:
+      out += value.IsTrue() ? "true" : "false";
+      return;
+    case rapidjson::kNumberType:
+      return append_number(out, value);
+    case rapidjson::kStringType:
+      return append_json_string(out, view(value));
+    case rapidjson::kArrayType:
+      out.push_back('[');
+      for (Size i = 0; i < value.Size(); ++i) {
+        if (i > 0) out.push_back(',');
+        start_line(level + 1);
+        append_text(out, value[i], step, level + 1);
+      }
+      if (!value.Empty()) start_line(level);
+      out.push_back(']');
+      return;
+    case rapidjson::kObjectType:
+      out.push_back('{');
+      for (Size i = 0; i < value.MemberCount(); ++i) {
+        const Member& member = value.MemberBegin()[i];
+        if (i > 0) out.push_back(',');
+        start_line(level + 1);
+        append_json_string(out, view(member.name));
+        out += step == 0 ? ":" : ": ";
+        append_text(out, member.value, step, level + 1);
+      }
+      if (value.MemberCount() > 0) start_line(level);
+      out.push_back('}');
+      return;
+  }
 }
 
 void merge_into(Value& target, const Value& patch, Allocator& allocator) {
@@ -305,10 +399,15 @@ Result<Json> Json::parse(std::string_view text, Limits limits) {
   if (const std::size_t valid = valid_utf8_prefix(text); valid < text.size()) {
     return fail(ErrorCode::kInvalidArgument, fmt::format("bad JSON at byte {}: not UTF-8", valid));
   }
+  if (const std::size_t at = find_control(text); at < text.size()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("bad JSON at byte {}: a control character", at));
+  }
   auto tree = std::make_shared<Tree>(std::max(kSmallChunk, text.size()));
   tree->text = std::make_unique<char[]>(text.size() + kPadding);  // Zeroed: the end is marked.
   std::copy(text.begin(), text.end(), tree->text.get());
-  LimitedDocument document(&tree->allocator, limits.depth);
+  const bool escapes = text.find('\\') != std::string_view::npos;
+  LimitedDocument document(&tree->allocator, limits.depth, escapes);
   rapidjson::InsituStringStream stream(tree->text.get());
   rapidjson::Reader reader;
   rapidjson::ParseResult outcome;
@@ -317,9 +416,9 @@ Result<Json> Json::parse(std::string_view text, Limits limits) {
     return !outcome.IsError();
   };
   document.Populate(generate);
-  if (document.number_out_of_range()) {
+  if (!document.complaint().empty()) {
     return fail(ErrorCode::kInvalidArgument,
-                fmt::format("bad JSON at byte {}: a number out of range", outcome.Offset()));
+                fmt::format("bad JSON at byte {}: {}", outcome.Offset(), document.complaint()));
   }
   if (outcome.Code() == rapidjson::kParseErrorTermination) {
     return fail(ErrorCode::kTooLarge, fmt::format("JSON is nested too deeply at byte {} (want at "
@@ -461,20 +560,21 @@ bool Json::bool_or(bool fallback) const {
 }
 
 std::string Json::dump() const {
-  if (!present()) return "null";
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  Access::node(*this).Accept(writer);
-  return std::string(buffer.GetString(), buffer.GetSize());
+  std::string out;
+  if (present())
+    append_text(out, Access::node(*this), 0, 0);
+  else
+    out = "null";
+  return out;
 }
 
 std::string Json::pretty() const {
-  if (!present()) return "null";
-  rapidjson::StringBuffer buffer;
-  rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
-  writer.SetIndent(' ', 2);
-  Access::node(*this).Accept(writer);
-  return std::string(buffer.GetString(), buffer.GetSize());
+  std::string out;
+  if (present())
+    append_text(out, Access::node(*this), 2, 0);
+  else
+    out = "null";
+  return out;
 }
 
 Json Json::with(std::string_view key, const Json& value) const {

@@ -364,10 +364,14 @@ Result<std::vector<Json>> parse_yaml(std::string_view text) {
     // yaml-cpp lets a quoted scalar run into the end of the text, but not into an end marker.
     std::istringstream stream{std::string(text) + (text.ends_with('\n') ? "...\n" : "\n...\n")};
     YAML::Parser parser(stream);
+    int last_start = -1;
     for (;; ++number) {
       Builder builder;
       if (!parser.HandleNextDocument(builder)) break;
       const NodePtr root = builder.root();
+      // Over some broken texts yaml-cpp stands still and finds empty documents for ever.
+      if (builder.start().pos <= last_start) refuse(builder.start(), "unexpected text");
+      last_start = builder.start().pos;
       if (number > 1 && root != nullptr && !separators.before(builder.start().line))
         refuse(builder.start(),
                "more text after a complete value (want \"---\" between documents)");

@@ -45,6 +45,8 @@ TEST(JsonParse, RefusesWhatIsNoJson) {
                            "\"\\x\"",
                            "\"\\ud800\"",
                            "\"\\ud800\\u0041\"",
+                           "\"\\udf60\"",
+                           "{\"\\uDC00\":1}",
                            "\"a\nb\"",
                            "1 2",
                            "{} x",
@@ -71,6 +73,15 @@ TEST(JsonParse, TakesNoNulByteForTheEnd) {
   EXPECT_FALSE(Json::parse(std::string_view("\"a\0b\"", 5)));
   EXPECT_FALSE(Json::parse(std::string_view("\0", 1)));
   EXPECT_EQ(parsed(R"("a\u0000b")").string_or(""), std::string_view("a\0b", 3));
+}
+
+TEST(JsonParse, TakesNoControlCharacterInAString) {
+  for (int byte = 0; byte < 0x20; ++byte) {
+    const std::string inside =
+        std::string(40, 'a') + static_cast<char>(byte) + std::string(40, 'b');
+    EXPECT_FALSE(Json::parse("\"" + inside + "\"")) << byte;
+    EXPECT_EQ(parsed(Json::string(inside).dump()), Json::string(inside)) << byte;
+  }
 }
 
 TEST(JsonParse, LimitsSizeAndDepth) {
@@ -278,6 +289,12 @@ rc::Gen<Json> any_json(int depth) {
       rc::gen::map(rc::gen::container<std::vector<std::pair<std::string, Json>>>(rc::gen::pair(
                        rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)), inner)),
                    [](const auto& members) { return Json::object(members); }));
+}
+
+TEST(JsonPretty, IndentsByTwo) {
+  EXPECT_EQ(parsed(R"({"a":[1,{"b":[]}],"c":{}})").pretty(),
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": []\n    }\n  ],\n  \"c\": {}\n}");
+  EXPECT_EQ(Json().pretty(), "null");
 }
 
 TEST(JsonProperty, TextIsReadBackAsTheSameValue) {

@@ -73,7 +73,7 @@ TEST(DecodeJob, RefusesCountsThatCannotBe) {
       {R"({"spec":{"completions":2147483648}})",
        "spec.completions: got 2147483648, want an integer from 0 to 2147483647"},
       {R"({"spec":{"parallelism":1e30}})",
-       "spec.parallelism: got 1e30, want an integer from 0 to 2147483647"},
+       "spec.parallelism: got 1e+30, want an integer from 0 to 2147483647"},
       {R"({"spec":{"parallelism":"2"}})",
        "spec.parallelism: got string \"2\", want an integer from 0 to 2147483647"},
       {R"({"spec":{"suspend":"yes"}})", "spec.suspend: got string \"yes\", want true or false"},

@@ -139,6 +139,7 @@ TEST(YamlParse, NamesTheDocumentAndThePlaceOfAnError) {
       {"{\"a\":1}\n{\"b\":2}\n", "more text after a complete value"},
       {"{\"a\":1,}}", "(as JSON: bad JSON at byte 7"},
       {"a: 1\nb: \"\xFF\"\n", "line 2: the text is not UTF-8"},
+      {"a\n--\x10\n# b\n...\n  ,c\x0e", "unexpected text"},
       {"%YAML 9.0\n---\na: 1\n", "document 1: "},
   };
   for (const auto& each : cases) {
