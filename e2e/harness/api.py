@@ -18,6 +18,7 @@ import urllib.parse
 import yaml
 
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+JOBS = "/apis/batch/v1/jobs"
 _PLURALS = {"ClusterQueue": "clusterqueues", "NetworkPolicy": "networkpolicies",
             "PriorityClass": "priorityclasses", "WorkloadPriorityClass": "workloadpriorityclasses",
             "Topology": "topologies", "RuntimeClass": "runtimeclasses"}

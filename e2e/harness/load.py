@@ -4,8 +4,7 @@ import contextlib
 import threading
 import time
 
-from e2e.harness.api import WORKLOADS, Api, ApiError, Reflector
-from e2e.harness.cluster import plan_of
+from e2e.harness.api import JOBS, Api, ApiError, Reflector
 
 
 class Stream(threading.Thread):
@@ -42,14 +41,17 @@ class Stream(threading.Thread):
 
 
 class Slots:
-    """Records, from watches, every plan that was ever written and every pod that was ever bound, and
-    tells which planned slots others took."""
+    """Records, from watches, the nodes that every Job was promised as it started and every pod that
+    was ever bound, and tells which promised slots others took.
+
+    The promise counts from the start: a plan whose room was taken while its Job was still suspended
+    is made again before any pod exists (design 2.4), and costs nobody anything."""
 
     def __init__(self, api: Api, is_foreign):
         self._is_foreign = is_foreign
-        self.plans: dict[str, list[list[str]]] = {}  # workload name -> its plans, in time order
-        self.foreign: dict[str, str] = {}            # pod name -> node
-        self._watches = [Reflector(api, WORKLOADS, self._workload), Reflector(api, "/api/v1/pods", self._pod)]
+        self.started: dict[str, list[set[str]]] = {}  # Job -> the nodes of each of its starts
+        self.foreign: dict[str, str] = {}             # pod name -> node
+        self._watches = [Reflector(api, JOBS, self._job), Reflector(api, "/api/v1/pods", self._pod)]
 
     def __enter__(self) -> "Slots":
         for watch in self._watches:
@@ -63,19 +65,28 @@ class Slots:
             watch.stop()
 
     def lost(self) -> list[str]:
-        """Foreign pods on a node that any plan ever named. Meaningful where a gang's pod fills its
-        node and foreign pods never end: then a node belongs to one or to the other."""
-        planned = {node: name for name, plans in self.plans.items() for plan in plans for node in plan}
-        return [f"{pod} took {node}, planned for {planned[node]}"
-                for pod, node in self.foreign.items() if node in planned]
+        """Foreign pods on a node that a started gang was promised. Meaningful where a gang's pod
+        fills its node and foreign pods never end: then a node belongs to one or to the other."""
+        promised = {node: name for name, starts in self.started.items() for nodes in starts for node in nodes}
+        return [f"{pod} took {node}, promised to {promised[node]}"
+                for pod, node in self.foreign.items() if node in promised]
 
-    def _workload(self, kind: str, workload: dict) -> None:
-        with contextlib.suppress(KeyError, TypeError):
-            plan = plan_of(workload)
-            plans = self.plans.setdefault(workload["metadata"]["name"], [])
-            if kind != "DELETED" and plan and plan not in plans:
-                plans.append(plan)
+    def _job(self, kind: str, job: dict) -> None:
+        if kind == "DELETED" or job["spec"].get("suspend"):
+            return
+        nodes = pinned_nodes(job["spec"]["template"])
+        starts = self.started.setdefault(job["metadata"]["name"], [])
+        if nodes and nodes not in starts:
+            starts.append(nodes)
 
     def _pod(self, kind: str, pod: dict) -> None:
         if kind != "DELETED" and pod["spec"].get("nodeName") and self._is_foreign(pod):
             self.foreign[pod["metadata"]["name"]] = pod["spec"]["nodeName"]
+
+
+def pinned_nodes(template: dict) -> set[str]:
+    """The nodes that a pod template may run on by its terms on metadata.name; empty without any."""
+    affinity = template["spec"].get("affinity", {}).get("nodeAffinity", {})
+    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [])
+    return {name for term in terms for field in term.get("matchFields", [])
+            if field["key"] == "metadata.name" for name in field["values"]}
