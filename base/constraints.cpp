@@ -70,6 +70,18 @@ bool matches(const LabelSelector& selector, const LabelMap& labels) {
       [&](const SelectorRequirement& r) { return matches(r, find_label(labels, r.key)); });
 }
 
+std::string_view to_string(TaintEffect effect) {
+  switch (effect) {
+    case TaintEffect::kNoSchedule:
+      return "NoSchedule";
+    case TaintEffect::kPreferNoSchedule:
+      return "PreferNoSchedule";
+    case TaintEffect::kNoExecute:
+      return "NoExecute";
+  }
+  return "NoSchedule";
+}
+
 bool tolerates(const Toleration& toleration, const Taint& taint) {
   if (toleration.effect && *toleration.effect != taint.effect) return false;
   if (!toleration.key.empty() && toleration.key != taint.key) return false;

@@ -8,11 +8,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster {
 
 using LabelMap = std::map<std::string, std::string>;
+
+/// The label whose values stand for nodes in topology assignments. It may differ from the name.
+inline constexpr const char* kHostnameLabel = "kubernetes.io/hostname";
 
 /// One requirement on a label (or, in `match_fields`, on `metadata.name`).
 struct SelectorRequirement {
@@ -38,6 +42,9 @@ struct LabelSelector {
 [[nodiscard]] bool matches(const LabelSelector& selector, const LabelMap& labels);
 
 enum class TaintEffect { kNoSchedule, kPreferNoSchedule, kNoExecute };
+
+/// `NoSchedule`, `PreferNoSchedule`, `NoExecute`: the API's spelling.
+[[nodiscard]] std::string_view to_string(TaintEffect effect);
 
 struct Taint {
   std::string key;

@@ -1,5 +1,6 @@
 #include "cli/decide_run.hpp"
 
+#include "base/overloaded.hpp"
 #include "controller/workload_status.hpp"
 #include "engine/engine.hpp"
 #include "engine/explain.hpp"
@@ -18,13 +19,6 @@ namespace muster::cli {
 namespace {
 
 using kube::Json;
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 ReportedAmounts reported(const quota::FlavorAmounts& amounts) {
   ReportedAmounts result;
@@ -272,7 +266,7 @@ class Run {
   /// Where the lowest level is the node itself, its hostname says it all.
   void add_domains(const engine::PodSetAssignment& assignment,
                    const std::vector<std::string>& levels, ReportedPodSet& result) const {
-    const bool by_hostname = levels.back() == engine::kHostnameLabel;
+    const bool by_hostname = levels.back() == kHostnameLabel;
     result.levels = by_hostname ? std::vector<std::string>{levels.back()} : levels;
     const engine::State& state = engine_.state();
     for (const engine::NodeCount& slots : assignment.nodes) {

@@ -1,6 +1,6 @@
 #include "cli/unqueued.hpp"
 
-#include "controller/names.hpp"
+#include "kube/codec/names.hpp"
 
 #include <fmt/format.h>
 
@@ -13,11 +13,11 @@
 namespace muster::cli {
 namespace {
 
-using controller::kQueueNameLabel;
 using kube::Json;
+using kube::kDefaultLocalQueue;
+using kube::kNamespaceNameLabel;
+using kube::kQueueNameLabel;
 
-constexpr const char* kNamespaceNameLabel = "kubernetes.io/metadata.name";
-constexpr const char* kDefaultQueue = "default";
 constexpr const char* kGroupTotal = "kueue.x-k8s.io/pod-group-total-count";
 constexpr const char* kIsGroupWorkload = "kueue.x-k8s.io/is-group-workload";
 constexpr const char* kRoleHash = "kueue.x-k8s.io/role-hash";
@@ -84,7 +84,7 @@ class Finder {
         priorities_(priorities),
         warnings_(warnings) {
     for (const Item<kube::LocalQueue>& queue : input.local_queues) {
-      if (queue.object.meta.name == kDefaultQueue) with_default_.insert(queue.object.meta.ns);
+      if (queue.object.meta.name == kDefaultLocalQueue) with_default_.insert(queue.object.meta.ns);
     }
     for (const Item<kube::Namespace_>& ns : input.namespaces) {
       namespaces_[Namespace(ns.object.meta.name)] = ns.object.meta.labels;
@@ -140,7 +140,7 @@ class Finder {
     kube::ObjectMeta result = meta;
     const std::string* queue = meta.find_label(kQueueNameLabel);
     if ((queue == nullptr || queue->empty()) && with_default_.contains(meta.ns)) {
-      result.labels[kQueueNameLabel] = kDefaultQueue;
+      result.labels[kQueueNameLabel] = kDefaultLocalQueue;
     }
     return result;
   }
@@ -186,7 +186,7 @@ class Finder {
     const kube::OwnerReference* owner = pod.meta.controller_owner();
     // A Job's pods queue as its gang; so do those that carry the mark of a pod set.
     if (owner != nullptr &&
-        (owner->kind == "Job" || pod.meta.find_label(controller::kPodSetLabel) != nullptr)) {
+        (owner->kind == "Job" || pod.meta.find_label(kube::kPodSetLabel) != nullptr)) {
       return;
     }
     if (!in_scope(pod.meta.ns, item.position, configuration_.manage_pods)) return;

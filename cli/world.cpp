@@ -4,6 +4,7 @@
 #include "cli/unqueued.hpp"
 #include "controller/workload_object.hpp"
 #include "controller/workload_status.hpp"
+#include "kube/codec/names.hpp"
 
 #include <fmt/format.h>
 
@@ -15,8 +16,8 @@ namespace muster::cli {
 namespace {
 
 using kube::Json;
+using kube::kNamespaceNameLabel;
 
-constexpr const char* kNamespaceNameLabel = "kubernetes.io/metadata.name";
 constexpr std::int64_t kUsualPods = 110;  // The kubelet's own default.
 
 /// Classes that every cluster has.
@@ -57,7 +58,7 @@ class Builder {
       }
       spec.allocatable.emplace(ResourceName("pods"), Amount(kUsualPods));
       const std::string hostname =
-          spec.labels.emplace(engine::kHostnameLabel, node.meta.name).first->second;
+          spec.labels.emplace(kHostnameLabel, node.meta.name).first->second;
       world_.directory.hostname_by_node.emplace(spec.name, hostname);
       const auto [known, is_new] = world_.directory.node_by_hostname.emplace(hostname, spec.name);
       if (!is_new) known->second = std::min(known->second, spec.name);

@@ -137,7 +137,7 @@ void Controller::Impl::upsert_node(const kube::Json& object, Instant now) {
   const auto node = kube::decode_node(object);
   if (!decoded(node, ResourceKind::kNode)) return;
   const NodeName name(node->meta.name);
-  const std::string* label = node->meta.find_label(engine::kHostnameLabel);
+  const std::string* label = node->meta.find_label(kHostnameLabel);
   const std::string hostname = label != nullptr ? *label : name.value();
   std::string& known = nodes_[name];
   if (known != hostname) {

@@ -22,18 +22,6 @@ std::vector<Json> elements(const Json& array) {
   return result;
 }
 
-std::string_view effect_name(TaintEffect effect) {
-  switch (effect) {
-    case TaintEffect::kNoSchedule:
-      return "NoSchedule";
-    case TaintEffect::kPreferNoSchedule:
-      return "PreferNoSchedule";
-    case TaintEffect::kNoExecute:
-      return "NoExecute";
-  }
-  return "NoSchedule";
-}
-
 Json toleration_json(const Toleration& toleration) {
   const bool exists = toleration.op == Toleration::Operator::kExists;
   Members members;
@@ -43,7 +31,7 @@ Json toleration_json(const Toleration& toleration) {
     members.emplace_back("value", Json::string(toleration.value));
   }
   if (toleration.effect) {
-    members.emplace_back("effect", Json::string(effect_name(*toleration.effect)));
+    members.emplace_back("effect", Json::string(to_string(*toleration.effect)));
   }
   if (toleration.toleration_seconds) {
     members.emplace_back("tolerationSeconds", Json::number(*toleration.toleration_seconds));
@@ -103,7 +91,7 @@ Json pinned_terms(const Json& own, const std::vector<PinnedNode>& nodes) {
   if (terms.size() * nodes.size() > kMaxPinTerms) {
     std::vector<Json> hostnames;
     for (const PinnedNode& node : nodes) hostnames.push_back(Json::string(node.hostname));
-    const Json any_of_them = requirement(engine::kHostnameLabel, hostnames);
+    const Json any_of_them = requirement(kHostnameLabel, hostnames);
     for (const Json& term : terms) {
       result.push_back(term_with(term, "matchExpressions", any_of_them));
     }

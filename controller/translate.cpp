@@ -80,7 +80,7 @@ engine::PodSetAssignment to_assignment(const kube::PodSetAssignment& stored,
     assignment.usage.emplace(resource, request_amount(resource, quantity));
   }
   if (!stored.topology || stored.topology->levels.empty() ||
-      stored.topology->levels.back() != engine::kHostnameLabel) {
+      stored.topology->levels.back() != kHostnameLabel) {
     return assignment;
   }
   for (const kube::TopologyDomain& domain : stored.topology->domains) {
@@ -274,7 +274,7 @@ kube::WorkloadAdmission to_admission(const engine::Admission& admission,
     out.count = assignment.count;
     if (assignment.nodes.empty()) continue;
     kube::TopologyAssignment topology;
-    topology.levels = {engine::kHostnameLabel};
+    topology.levels = {kHostnameLabel};
     for (const engine::NodeCount& slot : assignment.nodes) {
       topology.domains.push_back(
           kube::TopologyDomain{{lookup.hostname_of_node(slot.node)}, slot.count});

@@ -1,5 +1,6 @@
 #include "engine/engine.hpp"
 
+#include "base/overloaded.hpp"
 #include "engine/invariants.hpp"
 #include "engine/pass.hpp"
 #include "engine/publisher.hpp"
@@ -9,17 +10,6 @@
 #include <algorithm>
 
 namespace muster::engine {
-namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
-
-}  // namespace
-
 Engine::Engine(Options options)
     : options_(options),
       state_(std::make_unique<State>()),

@@ -1,5 +1,6 @@
 #include "engine/explain.hpp"
 
+#include "base/overloaded.hpp"
 #include "base/quantity.hpp"
 
 #include <fmt/format.h>
@@ -8,13 +9,6 @@
 
 namespace muster::engine {
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 std::string amount_of(const ResourceName& resource, Amount amount) {
   return fmt::format("{} {}", format_amount(resource, amount), resource);

@@ -11,18 +11,6 @@
 namespace muster::engine {
 namespace {
 
-std::string_view to_string(TaintEffect effect) {
-  switch (effect) {
-    case TaintEffect::kNoSchedule:
-      return "NoSchedule";
-    case TaintEffect::kPreferNoSchedule:
-      return "PreferNoSchedule";
-    case TaintEffect::kNoExecute:
-      return "NoExecute";
-  }
-  return "";
-}
-
 /// The rank of a reason when several flavors fail: the mildest is shown (semantics b.10).
 int severity(PendingReason reason) {
   switch (reason) {

@@ -34,9 +34,6 @@ struct TopologySpec {
   bool operator==(const TopologySpec&) const = default;
 };
 
-/// The label whose values stand for nodes in topology assignments. It may differ from the name.
-inline constexpr const char* kHostnameLabel = "kubernetes.io/hostname";
-
 struct NodeSpec {
   NodeName name;
   LabelMap labels;

@@ -1,6 +1,7 @@
 #include "extender/membership.hpp"
 
 #include "engine/slots.hpp"
+#include "kube/codec/names.hpp"
 
 #include <algorithm>
 #include <map>
@@ -13,9 +14,9 @@ namespace {
 using engine::PodSetView;
 using engine::Snapshot;
 using engine::WorkloadView;
+using kube::kManagedLabel;
+using kube::kPodSetLabel;
 
-constexpr const char* kPodSetLabel = "kueue.x-k8s.io/podset";
-constexpr const char* kManagedLabel = "kueue.x-k8s.io/managed";
 constexpr std::int64_t kLowestSystemPriority = 2'000'000'000;
 
 const PodSetView* find_pod_set(const kube::Pod& pod, const WorkloadView& workload) {

@@ -1,6 +1,7 @@
 #include "server/engine_strand.hpp"
 
 #include "base/log.hpp"
+#include "base/overloaded.hpp"
 #include "extender/wake.hpp"
 #include "kube/codec/objects.hpp"
 #include "server/clock.hpp"
@@ -17,13 +18,6 @@ constexpr std::size_t kBatchInputs = 1024;
 constexpr Duration kWakeInterval = std::chrono::milliseconds(200);
 /// A new leader treats unbound pods as answered everywhere for this long (design 2.4).
 constexpr Duration kAssumedAnswers = std::chrono::seconds(2);
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 }  // namespace
 

@@ -442,7 +442,7 @@ class Server {
   }
 
   /// Nothing is answered from half a picture: the call waits for the caches, within its time-out.
-  std::optional<HttpResponse> not_ready(const HttpRequest& request) {
+  HttpResponse not_ready(const HttpRequest& request) {
     HttpResponse response;
     if (std::chrono::steady_clock::now() - request.received < kCacheWait) {
       response.ask_again_after = kAskAgain;
@@ -461,7 +461,7 @@ class Server {
       return HttpResponse{.status = 404, .body = {}};
     }
     const auto snapshot = slot_.get();
-    if (!snapshot) return *not_ready(request);
+    if (!snapshot) return not_ready(request);
     const std::string verb = request.path.substr(prefix.size());
     extender::Answer answer =
         extender::answer(verb, request.body, *snapshot, ledger_, wall_clock_now());
@@ -474,7 +474,7 @@ class Server {
     const auto begin = std::chrono::steady_clock::now();
     if (request.method != "POST") return HttpResponse{.status = 405, .body = {}};
     const auto snapshot = slot_.get();
-    if (!snapshot) return *not_ready(request);
+    if (!snapshot) return not_ready(request);
     webhook::Answer answer =
         webhook::answer(request.path, request.body, *snapshot, webhook_options_);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

@@ -15,8 +15,6 @@
 
 namespace muster::topology {
 
-inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
-
 /// Dense index of a node. Stable while the node exists or something is charged to it; after
 /// Fleet::remove and the last release it may be given to another node.
 using NodeIndex = Strong<struct FleetNodeTag, std::uint32_t>;

@@ -22,10 +22,10 @@ using engine::Snapshot;
 using engine::WorkloadPhase;
 using engine::WorkloadView;
 using kube::Json;
+using kube::kPreferredTopology;
+using kube::kRequiredTopology;
+using kube::kUnconstrainedTopology;
 
-constexpr const char* kRequiredTopology = "kueue.x-k8s.io/podset-required-topology";
-constexpr const char* kPreferredTopology = "kueue.x-k8s.io/podset-preferred-topology";
-constexpr const char* kUnconstrainedTopology = "kueue.x-k8s.io/podset-unconstrained-topology";
 constexpr const char* kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
 constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
 constexpr const char* kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";

@@ -26,8 +26,6 @@ enum class HttpMethod { kGet, kPost, kPut, kPatch, kDelete };
 inline constexpr const char* kJson = "application/json";
 inline constexpr const char* kMergePatch = "application/merge-patch+json";
 inline constexpr const char* kJsonPatch = "application/json-patch+json";
-inline constexpr const char* kStrategicMergePatch = "application/strategic-merge-patch+json";
-inline constexpr const char* kApplyPatch = "application/apply-patch+yaml";
 
 struct HttpCall {
   HttpMethod method = HttpMethod::kGet;

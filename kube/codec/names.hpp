@@ -1,0 +1,30 @@
+#pragma once
+// Labels, annotations, gates and classes of the API that more than one folder reads or writes.
+
+namespace muster::kube {
+
+// kueue.x-k8s.io: the names that existing clusters, dashboards and tools know.
+inline constexpr const char* kQueueNameLabel = "kueue.x-k8s.io/queue-name";
+inline constexpr const char* kPriorityClassLabel = "kueue.x-k8s.io/priority-class";
+inline constexpr const char* kManagedLabel = "kueue.x-k8s.io/managed";
+inline constexpr const char* kPodSetLabel = "kueue.x-k8s.io/podset";
+inline constexpr const char* kWorkloadAnnotation = "kueue.x-k8s.io/workload";
+inline constexpr const char* kAdmissionGate = "kueue.x-k8s.io/admission";
+inline constexpr const char* kRequiredTopology = "kueue.x-k8s.io/podset-required-topology";
+inline constexpr const char* kPreferredTopology = "kueue.x-k8s.io/podset-preferred-topology";
+inline constexpr const char* kUnconstrainedTopology =
+    "kueue.x-k8s.io/podset-unconstrained-topology";
+/// The LocalQueue of work that names none.
+inline constexpr const char* kDefaultLocalQueue = "default";
+
+// muster.dev: what muster adds.
+/// The PriorityClass the user wrote, kept where podPriority `protect` replaced it.
+inline constexpr const char* kOriginalPriorityClass = "muster.dev/priority-class";
+/// The class `protect` puts in its place; shipped in manifests/common.
+inline constexpr const char* kManagedPriorityClass = "muster-managed";
+
+// Kubernetes.
+/// Every namespace carries its own name under this label.
+inline constexpr const char* kNamespaceNameLabel = "kubernetes.io/metadata.name";
+
+}  // namespace muster::kube
