@@ -76,6 +76,19 @@ def test_the_kind_configuration_names_files_that_exist():
     assert list((MANIFESTS / "scheduler" / "kubeadm-patches").glob("kube-scheduler*.yaml"))
 
 
+def test_the_four_lists_of_managed_resources_agree():
+    """manifests/scheduler/README.md names them: three repeat what the server's configuration says."""
+    documents = yaml.safe_load_all((MANIFESTS / "base" / "config.yaml").read_text())
+    [decided] = [d["managedResources"] for d in documents if d["kind"] == "ServerConfig"]
+    for name in ("kube-scheduler.yaml", "second/scheduler.yaml"):
+        [extender] = yaml.safe_load((MANIFESTS / "scheduler" / name).read_text())["extenders"]
+        assert [r["name"] for r in extender["managedResources"]] == decided, name
+    hook = yaml.safe_load((MANIFESTS / "overlays" / "second-scheduler" / "scheduler-webhook.yaml").read_text())
+    [condition] = hook["webhooks"][0]["matchConditions"]
+    listed = re.match(r"\[(.*?)\]\.exists", condition["expression"])[1]
+    assert re.findall(r"'([^']*)'", listed) == decided
+
+
 def test_kube_scheduler_takes_both_scheduler_files(cluster, tmp_path):
     for name in ("kube-scheduler.yaml", "second/scheduler.yaml"):
         muster = cluster.muster
