@@ -292,13 +292,15 @@ Answer answer(std::string_view verb, std::string_view body, const Snapshot& snap
   if (verb == "filter" || verb == "prioritize") {
     const auto args = read_args(body);
     if (!args) return bad_request(args.error());
-    return Answer{200, verb == "filter" ? answer_filter(*args, snapshot, ledger, now)
-                                        : answer_prioritize(*args, snapshot)};
+    return Answer{200,
+                  verb == "filter" ? answer_filter(*args, snapshot, ledger, now)
+                                   : answer_prioritize(*args, snapshot),
+                  args->names.size()};
   }
   if (verb == "preempt") {
     const auto args = read_preemption_args(body);
     if (!args) return bad_request(args.error());
-    return Answer{200, answer_preempt(*args, snapshot, ledger, now)};
+    return Answer{200, answer_preempt(*args, snapshot, ledger, now), args->candidates.size()};
   }
   return Answer{404, R"({"Error":"unknown verb"})"};
 }

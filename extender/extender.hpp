@@ -5,6 +5,7 @@
 #include "engine/snapshot.hpp"
 #include "extender/ledger.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@ namespace muster::extender {
 struct Answer {
   int status = 200;
   std::string body;
+  std::size_t nodes = 0;  ///< In the request; the time an answer takes grows with it.
 };
 
 /// `verb` is `filter`, `prioritize` or `preempt`; any other is 404. A body that is no such request

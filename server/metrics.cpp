@@ -147,9 +147,15 @@ Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
 
 Metrics::~Metrics() = default;
 
-void Metrics::observe_call(const std::string& service, const std::string& verb, double seconds) {
-  auto* family = service == "extender" ? impl_->extender_calls : impl_->webhook_calls;
-  family->Add({{"verb", verb}}, kCallBuckets).Observe(seconds);
+void Metrics::observe_extender_call(const std::string& verb, std::size_t nodes, double seconds) {
+  std::size_t up_to = 1;
+  while (up_to < nodes) up_to *= 10;  // A body is at most 16 MiB, so this stays small.
+  impl_->extender_calls->Add({{"verb", verb}, {"nodes_up_to", std::to_string(up_to)}}, kCallBuckets)
+      .Observe(seconds);
+}
+
+void Metrics::observe_webhook_call(const std::string& path, double seconds) {
+  impl_->webhook_calls->Add({{"path", path}}, kCallBuckets).Observe(seconds);
 }
 
 void Metrics::count_effect(const engine::Effect& effect) {

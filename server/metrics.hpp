@@ -6,6 +6,7 @@
 #include "engine/effect.hpp"
 #include "engine/snapshot.hpp"
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,9 +30,11 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// One answered call of `extender` or `webhook`. `names`: nodes in the request, for extender
-  /// calls.
-  void observe_call(const std::string& service, const std::string& verb, double seconds);
+  /// One answered call of kube-scheduler. `nodes`: in the request; the series is labelled with the
+  /// power of ten that they do not exceed.
+  void observe_extender_call(const std::string& verb, std::size_t nodes, double seconds);
+  /// One answered call of the API server.
+  void observe_webhook_call(const std::string& path, double seconds);
   void count_effect(const engine::Effect& effect);
   /// Called at each scrape, on a network thread.
   void set_sources(std::function<std::shared_ptr<const engine::Snapshot>()> snapshot,

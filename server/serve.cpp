@@ -466,7 +466,7 @@ class Server {
     extender::Answer answer =
         extender::answer(verb, request.body, *snapshot, ledger_, wall_clock_now());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    if (answer.status == 200) metrics_.observe_call("extender", verb, took.count());
+    if (answer.status == 200) metrics_.observe_extender_call(verb, answer.nodes, took.count());
     return HttpResponse{.status = answer.status, .body = std::move(answer.body)};
   }
 
@@ -478,7 +478,7 @@ class Server {
     webhook::Answer answer =
         webhook::answer(request.path, request.body, *snapshot, webhook_options_);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    if (answer.status == 200) metrics_.observe_call("webhook", request.path, took.count());
+    if (answer.status == 200) metrics_.observe_webhook_call(request.path, took.count());
     return HttpResponse{.status = answer.status, .body = std::move(answer.body)};
   }
 
