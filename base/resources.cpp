@@ -16,10 +16,12 @@ ResourceTable::ResourceTable() {
 ResourceId ResourceTable::intern(const ResourceName& name) {
   const auto found = ids_.find(name);
   if (found != ids_.end()) return found->second;
-  MUSTER_ASSERT(names_.size() < std::numeric_limits<std::uint16_t>::max(), "{} resource names",
-                names_.size());
-  const ResourceId id(static_cast<std::uint16_t>(names_.size()));
-  names_.push_back(name);
+  // Vectors are dense and anybody who may create a pod may invent names: memory has to stay
+  // bounded. A fleet has a few dozen.
+  constexpr std::size_t kMost = 1024;
+  const ResourceId id(static_cast<std::uint16_t>(std::min(names_.size(), kMost - 1)));
+  if (names_.size() == kMost) return id;
+  names_.push_back(id.value() == kMost - 1 ? ResourceName("muster.dev/others") : name);
   ids_.emplace(name, id);
   return id;
 }
@@ -101,7 +103,7 @@ bool Resources::operator==(const Resources& other) const {
 
 Resources Resources::from_list(const ResourceList& list, ResourceTable& table) {
   Resources resources;
-  for (const auto& [name, amount] : list) resources.set(table.intern(name), amount);
+  for (const auto& [name, amount] : list) resources.add(table.intern(name), amount);
   return resources;
 }
 

@@ -26,7 +26,7 @@ class ResourceTable {
 
   ResourceTable();
 
-  /// The id of `name`, made if new.
+  /// The id of `name`, made if new. From the 1,024th name on they share one: `muster.dev/others`.
   ResourceId intern(const ResourceName& name);
   /// The id of `name`, or nothing when no one has interned it.
   [[nodiscard]] std::optional<ResourceId> find(const ResourceName& name) const;

@@ -1,11 +1,17 @@
 #include "engine/slots.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace muster::engine {
 
 std::vector<NodeName> expand_slots(const std::vector<NodeCount>& nodes) {
+  // Ten times what an Indexed Job may run at once: counts come from objects.
+  constexpr std::size_t kMost = 1'000'000;
   std::vector<NodeName> slots;
   for (const NodeCount& entry : nodes) {
-    for (std::int64_t i = 0; i < entry.count; ++i) slots.push_back(entry.node);
+    const std::int64_t room = static_cast<std::int64_t>(kMost - slots.size());
+    for (std::int64_t i = 0; i < std::min(entry.count, room); ++i) slots.push_back(entry.node);
   }
   return slots;
 }

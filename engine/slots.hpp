@@ -9,7 +9,7 @@
 
 namespace muster::engine {
 
-/// The plan's nodes, one entry a slot, in slot order.
+/// The plan's nodes, one entry a slot, in slot order; the first million.
 [[nodiscard]] std::vector<NodeName> expand_slots(const std::vector<NodeCount>& nodes);
 
 /// The node of every rank 0..slots.size()-1. Ranks with a bound live pod keep that pod's node (a

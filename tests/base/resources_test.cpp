@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <limits>
+#include <string>
 
 namespace muster {
 namespace {
@@ -65,6 +66,21 @@ TEST(Resources, GoToListsAndBack) {
             (ResourceList{{ResourceName("cpu"), Amount(500)}}));
   EXPECT_EQ(Resources::from_list(list, table).to_list(table), list);
   EXPECT_EQ(Resources::from_list_known(list, table).to_list(table), list);
+}
+
+TEST(Resources, InventedNamesShareOneIdBeforeTheyFillTheMemory) {
+  ResourceTable table;
+  ResourceList list;
+  for (int i = 0; i < 5000; ++i) {
+    list.emplace(ResourceName("example.com/x" + std::to_string(i)), Amount(1));
+  }
+  const Resources all = Resources::from_list(list, table);
+  EXPECT_EQ(table.size(), 1024U);
+  EXPECT_EQ(all.extent(), 1024U);
+  // 3 names were there; 1,020 got ids of their own; what is left is summed, not lost.
+  const ResourceList back = all.to_list(table);
+  EXPECT_EQ(back.at(ResourceName("muster.dev/others")), Amount(5000 - 1020));
+  EXPECT_EQ(back.size(), 1021U);
 }
 
 TEST(ResourcesProperty, AsManyCopiesAsCountedFitAndNoMore) {

@@ -3,6 +3,8 @@
 #include "engine/slots.hpp"
 #include "tests/engine/world.hpp"
 
+#include <limits>
+
 namespace muster::engine::test {
 namespace {
 
@@ -18,6 +20,14 @@ TEST(Slots, RanksTakeSlotsInOrder) {
   EXPECT_EQ(node_of_rank(slots, {}, 0), NodeName("n1"));
   EXPECT_EQ(node_of_rank(slots, {}, 2), NodeName("n2"));
   EXPECT_EQ(node_of_rank(slots, {}, 3), std::nullopt);
+}
+
+TEST(Slots, ACountThatNoJobCanHaveIsCutOff) {
+  const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(
+      expand_slots({{NodeName("n1"), 5}, {NodeName("n2"), huge}, {NodeName("n3"), huge}}).size(),
+      1'000'000U);
+  EXPECT_TRUE(expand_slots({{NodeName("n1"), -1}}).empty());
 }
 
 TEST(Slots, ABoundRankKeepsItsNodeAndTheOthersTakeTheRest) {
