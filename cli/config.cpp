@@ -21,9 +21,11 @@ constexpr std::string_view kServerApi = "muster.dev/v1";
 
 constexpr std::array kConfigurationKeys = std::to_array<std::string_view>(
     {"apiVersion", "kind", "namespace", "manageJobsWithoutQueueName",
-     "managedJobsNamespaceSelector", "leaderElection", "integrations"});
+     "managedJobsNamespaceSelector", "leaderElection", "integrations", "resources"});
 constexpr std::array kLeaderElectionKeys =
     std::to_array<std::string_view>({"leaderElect", "resourceName", "resourceNamespace"});
+constexpr std::array kResourcesKeys = std::to_array<std::string_view>(
+    {"excludeResourcePrefixes", "transformations", "quotaCheckStrategy"});
 constexpr std::array kServerKeys = std::to_array<std::string_view>(
     {"apiVersion", "kind", "kubeconfig", "extenderAddress", "webhookAddress", "metricsAddress",
      "apiAddress", "controller", "leaderElect", "certDir", "logLevel", "secondScheduler",
@@ -74,6 +76,39 @@ void read_leader_election(const Reader& election, Config& config) {
   if (const auto ns = election.get("resourceNamespace").optional_string()) lease.ns = *ns;
 }
 
+controller::ResourceTransformation read_transformation(const Reader& transformation) {
+  controller::ResourceTransformation result;
+  const Reader input = transformation.get("input");
+  result.input = ResourceName(input.string());
+  if (result.input.empty()) input.fail_unwanted("a resource name");
+  result.retain = transformation.get("strategy").word({"Retain", "Replace"}) != "Replace";
+  result.multiply_by = ResourceName(transformation.get("multiplyBy").string());
+  result.outputs = transformation.get("outputs").quantities();
+  return result;
+}
+
+void read_resources(const Reader& resources, Config& config) {
+  warn_unserved(resources, "resources.", kResourcesKeys, config.warnings);
+  controller::ResourceRules& rules = config.queueing.resource_rules;
+  rules.exclude_prefixes = resources.get("excludeResourcePrefixes").strings();
+  // An empty prefix would exclude everything; nobody can mean that.
+  std::erase(rules.exclude_prefixes, std::string());
+  const Reader transformations = resources.get("transformations");
+  transformations.each([&](const Reader& each) {
+    controller::ResourceTransformation read = read_transformation(each);
+    const bool twice = std::any_of(rules.transformations.begin(), rules.transformations.end(),
+                                   [&](const auto& known) { return known.input == read.input; });
+    if (twice) each.fail(fmt::format("a second transformation of {}", read.input));
+    rules.transformations.push_back(std::move(read));
+  });
+  const Reader strategy = resources.get("quotaCheckStrategy");
+  config.queueing.engine.ignore_undeclared_resources =
+      strategy.word({"BlockUndeclared", "IgnoreUndeclared"}) == "IgnoreUndeclared";
+  if (config.queueing.engine.ignore_undeclared_resources && !rules.exclude_prefixes.empty()) {
+    strategy.fail("IgnoreUndeclared and excludeResourcePrefixes exclude each other");
+  }
+}
+
 void read_configuration(const Reader& root, Config& config) {
   warn_unserved(root, "", kConfigurationKeys, config.warnings);
   (void)root.get("namespace").string();
@@ -85,6 +120,8 @@ void read_configuration(const Reader& root, Config& config) {
   read_leader_election(election, config);
   const Reader integrations = root.get("integrations");
   read_integrations(integrations, config);
+  const Reader resources = root.get("resources");
+  read_resources(resources, config);
 }
 
 /// `none` or `HOST:PORT`; what the host is worth shows when it is bound.

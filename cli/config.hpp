@@ -6,6 +6,8 @@
 #include "base/ids.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "controller/quota_requests.hpp"
+#include "engine/options.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -36,6 +38,9 @@ struct Configuration {
   /// integrations.frameworks as far as served: `batch/job`, `pod`. Not given: both.
   bool manage_jobs = true;
   bool manage_pods = true;
+  controller::ResourceRules
+      resource_rules;  ///< resources.excludeResourcePrefixes, transformations.
+  engine::Options engine;                    ///< resources.quotaCheckStrategy.
 };
 
 enum class Profile { kMuster, kKueue };

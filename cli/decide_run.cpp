@@ -56,14 +56,19 @@ Json in_version_of(const Json& workload, Json admission_json,
   return admission_json.with("podSetAssignments", Json::array(assignments));
 }
 
+engine::Options unbounded(engine::Options options) {
+  options.settle_budget = 0;
+  return options;
+}
+
 class Run {
  public:
-  Run(World& world, Instant now)
+  Run(World& world, const engine::Options& options, Instant now)
       : world_(world),
         lookup_(lookup_in(world.directory)),
         start_(now),
         now_(now),
-        engine_(engine::Options{.settle_budget = 0}) {
+        engine_(unbounded(options)) {
     for (std::size_t i = 0; i < world.entries.size(); ++i) index_.emplace(world.entries[i].key, i);
   }
 
@@ -365,8 +370,8 @@ class Run {
 
 }  // namespace
 
-Result<Outcome> run_decide(World& world, Instant now) {
-  return Run(world, now).run();
+Result<Outcome> run_decide(World& world, const engine::Options& options, Instant now) {
+  return Run(world, options, now).run();
 }
 
 }  // namespace muster::cli

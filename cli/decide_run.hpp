@@ -5,6 +5,7 @@
 #include "base/time.hpp"
 #include "cli/decision_report.hpp"
 #include "cli/world.hpp"
+#include "engine/options.hpp"
 
 #include <set>
 
@@ -16,8 +17,9 @@ struct Outcome {
   std::map<std::size_t, std::string> pods_gone;
 };
 
-/// Takes decisions until nothing changes; cycle n is at `now` + n s. The entries' `object` and
+/// Takes decisions until nothing changes; cycle n is at `now` + n s, each one whole pass, whatever
+/// budget `options` give. The entries' `object` and
 /// `spec` are brought up to date. kInternal when the decisions never settle.
-[[nodiscard]] Result<Outcome> run_decide(World& world, Instant now);
+[[nodiscard]] Result<Outcome> run_decide(World& world, const engine::Options& options, Instant now);
 
 }  // namespace muster::cli

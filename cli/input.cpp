@@ -102,9 +102,9 @@ Result<void> decode(const InputObject& input, std::size_t position, Input& into)
     case ManifestKind::kPriorityClass:
       return take(input, position, kube::decode_priority_class(object), into.priority_classes);
     case ManifestKind::kLimitRange:
-      return into.request_defaults.add_limit_range(Namespace(input.ns), object);
+      return into.request_defaults.upsert_limit_range(Namespace(input.ns), input.name, object);
     case ManifestKind::kRuntimeClass:
-      return into.request_defaults.add_runtime_class(input.name, object);
+      return into.request_defaults.upsert_runtime_class(input.name, object);
     case ManifestKind::kResourceFlavor:
       return take(input, position, kube::decode_resource_flavor(object), into.flavors);
     case ManifestKind::kClusterQueue:

@@ -4,7 +4,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "cli/manifest_reader.hpp"
-#include "cli/request_defaults.hpp"
+#include "controller/request_defaults.hpp"
 #include "kube/codec/objects.hpp"
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct Input {
   std::vector<Item<kube::LocalQueue>> local_queues;
   std::vector<Item<kube::Workload>> workloads;
   std::vector<Item<kube::Job>> jobs;
-  RequestDefaults request_defaults;
+  controller::RequestDefaults request_defaults;
 
   /// The latest time that an object says something happened at: every member named `…Timestamp` or
   /// `…Time`. Absent: no object says any.

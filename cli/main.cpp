@@ -37,10 +37,12 @@ muster::Result<server::Options> to_options(const cli::ServeSettings& settings) {
   options.cert_dir = settings.cert_dir;
   options.manage_jobs_without_queue_name = settings.queueing.manage_jobs_without_queue_name;
   options.managed_namespaces = settings.queueing.managed_namespaces;
+  options.engine = settings.queueing.engine;
   options.protect_priority = settings.pod_priority == cli::PodPriority::kProtect;
   options.second_scheduler = settings.second_scheduler;
   options.managed_resources.insert(settings.managed_resources.begin(),
                                    settings.managed_resources.end());
+  options.resource_rules = settings.queueing.resource_rules;
   options.peer_lease_name = settings.queueing.peer_lease.name;
   options.peer_lease_namespace = settings.queueing.peer_lease.ns;
   return options;

@@ -28,6 +28,8 @@ class Builder {
  public:
   Builder(Input input, const Configuration& configuration) : configuration_(configuration) {
     world_.input = std::move(input);
+    world_.directory.request_defaults = std::move(world_.input.request_defaults);
+    world_.directory.resource_rules = configuration.resource_rules;
   }
 
   Result<World> run() {
@@ -180,9 +182,6 @@ class Builder {
 
   void fill_spec(const kube::Workload& read, Entry& entry) {
     kube::Workload workload = read;
-    for (kube::WorkloadPodSet& pod_set : workload.pod_sets) {
-      world_.input.request_defaults.apply(workload.meta.ns, pod_set.pod_template.spec);
-    }
     if (!workload.priority) workload.priority = priority_of(workload);
     entry.spec = controller::to_workload(workload, lookup_in(world_.directory));
     entry.spec.key = entry.key;
@@ -288,6 +287,8 @@ controller::ObjectLookup lookup_in(const Directory& directory) {
     const auto found = directory.flavor_has_topology.find(flavor);
     return found != directory.flavor_has_topology.end() && found->second;
   };
+  lookup.request_defaults = &directory.request_defaults;
+  lookup.resource_rules = &directory.resource_rules;
   return lookup;
 }
 

@@ -32,11 +32,14 @@ struct Entry {
   std::optional<engine::Explanation> unfit;
 };
 
-/// Values of kubernetes.io/hostname and names of nodes, both ways; flavors with a topology.
+/// What Workloads depend on: values of kubernetes.io/hostname and names of nodes, both ways;
+/// flavors with a topology; what pods ask for and what of it counts.
 struct Directory {
   std::map<std::string, NodeName> node_by_hostname;
   std::map<NodeName, std::string> hostname_by_node;
   std::map<FlavorName, bool> flavor_has_topology;
+  controller::RequestDefaults request_defaults;
+  controller::ResourceRules resource_rules;
 };
 /// Answers from `directory`, which outlives it.
 [[nodiscard]] controller::ObjectLookup lookup_in(const Directory& directory);

@@ -51,6 +51,10 @@ std::string_view to_string(ResourceKind kind) {
       return "nodes";
     case ResourceKind::kNamespace:
       return "namespaces";
+    case ResourceKind::kLimitRange:
+      return "limitranges";
+    case ResourceKind::kRuntimeClass:
+      return "runtimeclasses";
     case ResourceKind::kPriorityClass:
       return "priorityclasses";
     case ResourceKind::kWorkloadPriorityClass:
@@ -81,6 +85,10 @@ std::string_view collection_path(ResourceKind kind) {
       return "/api/v1/nodes";
     case ResourceKind::kNamespace:
       return "/api/v1/namespaces";
+    case ResourceKind::kLimitRange:
+      return "/api/v1/limitranges";
+    case ResourceKind::kRuntimeClass:
+      return "/apis/node.k8s.io/v1/runtimeclasses";
     case ResourceKind::kPriorityClass:
       return "/apis/scheduling.k8s.io/v1/priorityclasses";
     case ResourceKind::kWorkloadPriorityClass:

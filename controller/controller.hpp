@@ -21,6 +21,7 @@
 #include "base/resources.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
+#include "controller/quota_requests.hpp"
 #include "engine/engine.hpp"
 #include "kube/codec/json.hpp"
 
@@ -42,6 +43,8 @@ namespace muster::controller {
 enum class ResourceKind {
   kNode,
   kNamespace,
+  kLimitRange,
+  kRuntimeClass,
   kPriorityClass,
   kWorkloadPriorityClass,
   kResourceFlavor,
@@ -56,6 +59,8 @@ enum class ResourceKind {
 inline constexpr std::array kResourceKinds = {
     ResourceKind::kNode,
     ResourceKind::kNamespace,
+    ResourceKind::kLimitRange,
+    ResourceKind::kRuntimeClass,
     ResourceKind::kPriorityClass,
     ResourceKind::kWorkloadPriorityClass,
     ResourceKind::kResourceFlavor,
@@ -137,6 +142,8 @@ struct ControllerOptions {
   /// Namespaces whose owners are looked at at all; absent: all but kube-system.
   std::optional<LabelSelector> managed_namespaces;
   std::string event_source = "muster";
+  /// What pods' requests count as against quota.
+  ResourceRules resource_rules;
   /// Longest wait at the commit barrier, from the admission's write.
   Duration barrier_timeout = std::chrono::seconds(2);
   /// How long a workload is pending before that is written down: most start sooner.

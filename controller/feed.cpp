@@ -59,6 +59,9 @@ void Controller::Impl::apply_upsert(ResourceKind kind, const kube::Json& object,
       return upsert_node(object, now);
     case ResourceKind::kNamespace:
       return upsert_namespace(object, now);
+    case ResourceKind::kLimitRange:
+    case ResourceKind::kRuntimeClass:
+      return upsert_request_defaults(kind, object, now);
     case ResourceKind::kPriorityClass:
     case ResourceKind::kWorkloadPriorityClass:
       return upsert_priority_class(kind, object);
@@ -105,6 +108,12 @@ void Controller::Impl::apply_delete(ResourceKind kind, const kube::Json& object,
     case ResourceKind::kNamespace:
       namespaces_.erase(Namespace(name));
       return send(engine::NamespaceDeleted{Namespace(name)}, now);
+    case ResourceKind::kLimitRange:
+      request_defaults_.erase_limit_range(Namespace(ns), name);
+      return requests_changed(Namespace(ns), now);
+    case ResourceKind::kRuntimeClass:
+      request_defaults_.erase_runtime_class(name);
+      return requests_changed(std::nullopt, now);
     case ResourceKind::kPriorityClass:
       priorities_.erase_pod_class(name);
       return priorities_changed();
@@ -180,6 +189,24 @@ void Controller::Impl::upsert_local_queue(const kube::Json& object, Instant now)
   if (!decoded(queue, ResourceKind::kLocalQueue)) return;
   queue_status_.on_stored(QueueId{queue->meta.ns, queue->meta.name}, object);
   send(engine::LocalQueueUpserted{to_local_queue(*queue)}, now);
+}
+
+void Controller::Impl::upsert_request_defaults(ResourceKind kind, const kube::Json& object,
+                                               Instant now) {
+  const std::string name(name_of(object));
+  const Namespace ns(namespace_of(object));
+  const bool limit_range = kind == ResourceKind::kLimitRange;
+  const Result<void> read = limit_range ? request_defaults_.upsert_limit_range(ns, name, object)
+                                        : request_defaults_.upsert_runtime_class(name, object);
+  if (!decoded(read, kind)) return;
+  requests_changed(limit_range ? std::optional(ns) : std::nullopt, now);
+}
+
+void Controller::Impl::requests_changed(const std::optional<Namespace>& ns, Instant now) {
+  for (auto& [key, entry] : workloads_) {
+    if ((ns && key.ns != *ns) || !entry.fed || entry.fed->admission) continue;
+    feed_workload(entry, now);
+  }
 }
 
 void Controller::Impl::upsert_priority_class(ResourceKind kind, const kube::Json& object) {
@@ -412,7 +439,9 @@ ObjectLookup Controller::Impl::lookup() const {
           [this](const FlavorName& flavor) {
             const auto found = flavors_.find(flavor);
             return found != flavors_.end() && found->second.topology.has_value();
-          }};
+          },
+      .request_defaults = &request_defaults_,
+      .resource_rules = &options_.resource_rules};
 }
 
 void Controller::Impl::send(const engine::Event& event, Instant now) {

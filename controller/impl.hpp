@@ -63,6 +63,9 @@ class Controller::Impl {
   void upsert_flavor(const kube::Json& object, Instant now);
   void upsert_cluster_queue(const kube::Json& object, Instant now);
   void upsert_local_queue(const kube::Json& object, Instant now);
+  void upsert_request_defaults(ResourceKind kind, const kube::Json& object, Instant now);
+  /// Pending workloads of the namespace (nothing: of all) may ask for something else now.
+  void requests_changed(const std::optional<Namespace>& ns, Instant now);
   void upsert_priority_class(ResourceKind kind, const kube::Json& object);
   void upsert_owner(const OwnerKind& kind, const kube::Json& object, Instant now);
   void delete_owner(const ObjectName& name, const Uid& uid, Instant now);
@@ -184,6 +187,7 @@ class Controller::Impl {
   std::set<NodeName> ready_nodes_;
   std::map<Namespace, LabelMap> namespaces_;
   std::map<FlavorName, engine::FlavorSpec> flavors_;
+  RequestDefaults request_defaults_;
   PriorityTable priorities_;
   std::map<Uid, OwnerState> owners_;
   std::map<ObjectName, Uid> owner_names_;

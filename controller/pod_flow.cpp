@@ -67,8 +67,8 @@ bool Controller::Impl::follow_pod(WorkloadEntry& entry, const PodRecord& pod) {
   const Json desired = workload_for_pod(*decoded_pod, pod.object, priorities_);
   const auto wanted = kube::decode_workload(desired);
   if (!wanted || wanted->pod_sets.empty() || entry.object->pod_sets.empty()) return false;
-  const bool same_shape =
-      to_pod_set(wanted->pod_sets.front()) == to_pod_set(entry.object->pod_sets.front());
+  const bool same_shape = to_pod_set(pod.key.ns, wanted->pod_sets.front(), lookup()) ==
+                          to_pod_set(pod.key.ns, entry.object->pod_sets.front(), lookup());
   const Json pod_sets = desired.get("spec", "podSets");
   if (is_reserved(*entry.object)) {
     if (same_shape) return false;

@@ -190,24 +190,22 @@ std::optional<engine::PodUse> to_pod_use(const kube::Pod& pod) {
   return use;
 }
 
-ResourceList quota_requests(const kube::PodSpec& spec) {
-  ResourceList requests;
-  for (const auto& [resource, quantity] : kube::effective_requests(spec)) {
-    requests.emplace(resource, std::max(Amount(), request_amount(resource, quantity)));
-  }
-  return requests;
-}
-
-engine::PodSetSpec to_pod_set(const kube::WorkloadPodSet& pod_set) {
+engine::PodSetSpec to_pod_set(const Namespace& ns, const kube::WorkloadPodSet& pod_set,
+                              const ObjectLookup& lookup) {
   using Mode = engine::TopologyRequest::Mode;
   engine::PodSetSpec spec;
   spec.name = PodSetName(pod_set.name);
   spec.count = pod_set.count;
   spec.min_count = pod_set.min_count;
-  spec.quota_requests = quota_requests(pod_set.pod_template.spec);
-  spec.node_requests = kube::node_charge(pod_set.pod_template.spec);
-  spec.constraints = pod_set.pod_template.spec.constraints;
+  kube::PodSpec pod = pod_set.pod_template.spec;
+  if (lookup.request_defaults != nullptr) lookup.request_defaults->apply(ns, pod);
+  const ResourceRules no_rules;
+  spec.quota_requests =
+      quota_requests(pod, lookup.resource_rules != nullptr ? *lookup.resource_rules : no_rules);
+  spec.node_requests = kube::node_charge(pod);
+  spec.constraints = std::move(pod.constraints);
   if (const auto& request = pod_set.topology_request) {
+    spec.group = request->group;
     if (request->required) {
       spec.topology = engine::TopologyRequest{Mode::kRequired, *request->required};
     } else if (request->preferred) {
@@ -231,7 +229,12 @@ engine::WorkloadSpec to_workload(const kube::Workload& workload, const ObjectLoo
   spec.created = workload.meta.created;
   spec.active = workload.active;
   for (const kube::WorkloadPodSet& pod_set : workload.pod_sets) {
-    spec.pod_sets.push_back(to_pod_set(pod_set));
+    engine::PodSetSpec& added =
+        spec.pod_sets.emplace_back(to_pod_set(workload.meta.ns, pod_set, lookup));
+    const auto reclaimable = workload.reclaimable_pods.find(pod_set.name);
+    if (reclaimable != workload.reclaimable_pods.end()) {
+      added.reclaimable = std::min(reclaimable->second, added.count);
+    }
   }
   spec.requeue_at = workload.requeue_at;
   spec.finished = kube::is_true(workload.conditions, "Finished");

@@ -3,6 +3,8 @@
 // Rules: queueing semantics sections 0 (requests), (h) (conditions, priority).
 
 #include "base/ids.hpp"
+#include "controller/quota_requests.hpp"
+#include "controller/request_defaults.hpp"
 #include "engine/specs.hpp"
 #include "kube/codec/objects.hpp"
 
@@ -30,7 +32,7 @@ namespace muster::controller {
 /// The room a pod takes: bound and not terminal, or unbound with a nominated node. Nothing else.
 [[nodiscard]] std::optional<engine::PodUse> to_pod_use(const kube::Pod& pod);
 
-/// What a stored Workload refers to by name.
+/// What a stored Workload depends on besides itself.
 struct ObjectLookup {
   /// The node with this value of kubernetes.io/hostname; nothing when there is none.
   std::function<std::optional<NodeName>(const std::string& hostname)> node_of_hostname;
@@ -38,12 +40,14 @@ struct ObjectLookup {
   std::function<std::string(const NodeName& node)> hostname_of_node;
   /// False for an unknown flavor.
   std::function<bool(const FlavorName& flavor)> flavor_has_topology;
+  const RequestDefaults* request_defaults = nullptr;  ///< nullptr: none are known.
+  const ResourceRules* resource_rules = nullptr;      ///< nullptr: requests count as they are.
 };
 
-/// Requests that quota is counted in: the pod formula, rounded up per pod, never negative.
-[[nodiscard]] ResourceList quota_requests(const kube::PodSpec& spec);
-
-[[nodiscard]] engine::PodSetSpec to_pod_set(const kube::WorkloadPodSet& pod_set);
+/// `ns` is where its pods will be. `reclaimable` stays 0: that is status.
+[[nodiscard]] engine::PodSetSpec to_pod_set(const Namespace& ns,
+                                            const kube::WorkloadPodSet& pod_set,
+                                            const ObjectLookup& lookup);
 
 /// A Workload as decisions see it. The admission counts only with QuotaReserved=True; `evicted`
 /// only while quota is still reserved. A hostname that no node has stands for itself, so that the

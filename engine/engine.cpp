@@ -13,7 +13,9 @@ namespace muster::engine {
 Engine::Engine(Options options)
     : options_(options),
       state_(std::make_unique<State>()),
-      publisher_(std::make_unique<Publisher>()) {}
+      publisher_(std::make_unique<Publisher>()) {
+  state_->options = options;
+}
 
 Engine::~Engine() = default;
 
@@ -161,7 +163,8 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
     return;
   }
   const Phase phase = spec.evicted ? Phase::kEvicting : Phase::kReserved;
-  if (record.holds_quota() && *record.admission == *spec.admission) {
+  if (record.holds_quota() && *record.admission == *spec.admission &&
+      record.usage == State::usage_of(spec, *spec.admission)) {
     // An eviction that is decided but not written yet stays decided.
     if (record.phase != Phase::kEvicting) s.set_phase(record, phase);
     if (spec.quota_reserved_at) record.reserved_at = spec.quota_reserved_at;

@@ -3,6 +3,7 @@
 
 #include "engine/effect.hpp"
 #include "engine/event.hpp"
+#include "engine/options.hpp"
 #include "engine/snapshot.hpp"
 
 #include <memory>
@@ -15,12 +16,6 @@ namespace muster::engine {
 class Pass;
 class Publisher;
 class State;
-
-struct Options {
-  /// Work of one Settle, counted in considered workloads and victims tried (not in time, so that
-  /// the result does not depend on the machine). 0: no limit.
-  std::size_t settle_budget = 2000;
-};
 
 /// Lives on one thread. Same events, same order, same decisions: no clock, random number, pointer
 /// order or hash order reaches a decision.

@@ -164,10 +164,10 @@ class Assigner {
   /// Totals of the pod set; false when something is asked that the queue has no quota for.
   bool totals_of(const PodSetSpec& pod_set, ResourceList& totals, Explanation& why) const {
     for (const auto& [resource, amount] : pod_set.quota_requests) {
-      const Amount total = amount * pod_set.count;
+      const Amount total = amount * pod_set.pods_left();
       if (covers(resource)) {
         totals[resource] = total;
-      } else if (total > Amount()) {
+      } else if (total > Amount() && !state_.options.ignore_undeclared_resources) {
         why.reason = PendingReason::kNoMatchingFlavor;
         why.causes.emplace_back(QueueUnusable{
             fmt::format("resource {} unavailable in ClusterQueue {}", resource, queue_.name())});
@@ -175,7 +175,7 @@ class Assigner {
       }
     }
     const ResourceName pods("pods");
-    if (covers(pods)) totals[pods] = Amount(pod_set.count);
+    if (covers(pods)) totals[pods] = Amount(pod_set.pods_left());
     return true;
   }
 
@@ -186,7 +186,7 @@ class Assigner {
 
     PodSetAssignment assignment;
     assignment.name = pod_set.name;
-    assignment.count = pod_set.count;
+    assignment.count = pod_set.pods_left();
     assignment.usage = totals;
     result.admission.pod_sets.push_back(assignment);
 

@@ -8,6 +8,7 @@
 #include "base/time.hpp"
 #include "quota/quota_spec.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -110,11 +111,18 @@ struct PodSetSpec {
   PodSetName name;
   std::int64_t count = 1;
   std::optional<std::int64_t> min_count;  ///< Absent: no partial admission.
+  std::int64_t reclaimable = 0;           ///< Pods that ended well: they need nothing any more.
   ResourceList quota_requests;            ///< Per pod, after transformations and exclusions.
   ResourceList node_requests;             ///< Per pod, the whole vector a node is charged with,
                                           ///< `pods`: 1 included.
   NodeConstraints constraints;
   std::optional<TopologyRequest> topology;  ///< Absent: none asked.
+  std::string group;  ///< Pod sets of one group get the same flavors; empty: a group of its own.
+
+  /// The pods that are still to run.
+  [[nodiscard]] std::int64_t pods_left() const {
+    return std::max<std::int64_t>(0, count - std::max<std::int64_t>(0, reclaimable));
+  }
   bool operator==(const PodSetSpec&) const = default;
 };
 

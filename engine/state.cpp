@@ -14,7 +14,7 @@ std::int64_t WorkloadRecord::total_pods() const {
   if (admission) {
     for (const PodSetAssignment& pod_set : admission->pod_sets) total += pod_set.count;
   } else {
-    for (const PodSetSpec& pod_set : spec.pod_sets) total += pod_set.count;
+    for (const PodSetSpec& pod_set : spec.pod_sets) total += pod_set.pods_left();
   }
   return total;
 }
@@ -50,14 +50,29 @@ void State::remove_node(topology::NodeIndex node) {
 
 // ---------------------------------------------------------------- quota
 
-quota::FlavorAmounts State::usage_of(const Admission& admission) {
+namespace {
+
+/// Of `amount` for all pods that were admitted, what those that are left use. A count that was
+/// reduced at admission is not raised again.
+Amount still_used(const WorkloadSpec& spec, const PodSetAssignment& assigned, Amount amount) {
+  const auto pod_set =
+      std::find_if(spec.pod_sets.begin(), spec.pod_sets.end(),
+                   [&](const PodSetSpec& each) { return each.name == assigned.name; });
+  if (pod_set == spec.pod_sets.end() || pod_set->reclaimable <= 0) return amount;
+  if (assigned.count <= 0 || pod_set->pods_left() >= assigned.count) return amount;
+  return Amount(amount.value() / assigned.count) * pod_set->pods_left();
+}
+
+}  // namespace
+
+quota::FlavorAmounts State::usage_of(const WorkloadSpec& spec, const Admission& admission) {
   quota::FlavorAmounts usage;
   for (const PodSetAssignment& pod_set : admission.pod_sets) {
     for (const auto& [resource, amount] : pod_set.usage) {
       const auto flavor = pod_set.flavors.find(resource);
       // Usage of a resource that got no flavor is charged to nobody.
       if (flavor == pod_set.flavors.end()) continue;
-      usage[quota::FlavorResource{flavor->second, resource}] += amount;
+      usage[quota::FlavorResource{flavor->second, resource}] += still_used(spec, pod_set, amount);
     }
   }
   return usage;
@@ -233,7 +248,7 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
   preemptors.erase(record.spec.key);
   record.admission = admission;
   record.reserved_at = reserved_at;
-  record.usage = usage_of(admission);
+  record.usage = usage_of(record.spec, admission);
   record.queue = admission.cluster_queue;
   record.phase = phase;
   holders[record.queue].insert(record.spec.key);
@@ -336,7 +351,8 @@ std::string pending_class_key(const WorkloadSpec& spec, const ClusterQueueName& 
   const auto out = std::back_inserter(buffer);
   fmt::format_to(out, "{}|{}|{}|{}", queue, spec.key.ns, spec.queue_name, spec.priority);
   for (const PodSetSpec& pod_set : spec.pod_sets) {
-    fmt::format_to(out, "|{};{};{}", pod_set.name, pod_set.count, pod_set.min_count.value_or(-1));
+    fmt::format_to(out, "|{};{};{};{};g{}", pod_set.name, pod_set.count,
+                   pod_set.min_count.value_or(-1), pod_set.reclaimable, pod_set.group);
     for (const auto& [name, amount] : pod_set.quota_requests)
       fmt::format_to(out, ";q{}={}", name, amount);
     for (const auto& [name, amount] : pod_set.node_requests)

@@ -18,6 +18,7 @@
 //      in no slot (plus what a pod in a slot asks beyond the slot).
 //   3. A slot is claimed by at most one pod; claims never exceed slots.
 
+#include "engine/options.hpp"
 #include "engine/reason.hpp"
 #include "engine/snapshot.hpp"
 #include "engine/specs.hpp"
@@ -109,6 +110,8 @@ struct QueueProblem {
 
 class State {
  public:
+  Options options;  ///< Never change.
+
   // What exists. Written through the functions below.
   std::map<FlavorName, FlavorSpec> flavors;
   std::map<TopologyName, TopologySpec> topologies;
@@ -192,8 +195,10 @@ class State {
 
   [[nodiscard]] quota::NodeIndex queue_node(const ClusterQueueName& queue) const;
 
-  /// Quota amounts of an admission, by flavor and resource.
-  [[nodiscard]] static quota::FlavorAmounts usage_of(const Admission& admission);
+  /// Quota amounts of an admission, by flavor and resource, without what ended pods gave back
+  /// (semantics section 0).
+  [[nodiscard]] static quota::FlavorAmounts usage_of(const WorkloadSpec& spec,
+                                                     const Admission& admission);
 
  private:
   void adopt_owner(WorkloadRecord& record, const Uid& owner);

@@ -25,6 +25,7 @@ EngineStrand::EngineStrand(Config config, SnapshotSlot& slot, extender::Ledger& 
     : config_(std::move(config)),
       slot_(slot),
       ledger_(ledger),
+      engine_(config_.engine),
       controller_(
           engine_, config_.controller,
           [this](const controller::BarrierQuery& query) {

@@ -4,6 +4,8 @@
 #include "base/constraints.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "controller/quota_requests.hpp"
+#include "engine/options.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -34,9 +36,11 @@ struct Options {
 
   bool manage_jobs_without_queue_name = false;
   LabelSelector managed_namespaces;
+  engine::Options engine;
   bool protect_priority = true;
   std::string second_scheduler;  ///< Empty: none.
   std::set<ResourceName> managed_resources;
+  controller::ResourceRules resource_rules;
 
   /// The Lease of another controller of the same objects, which must not be held.
   std::string peer_lease_name;

@@ -209,8 +209,10 @@ class Server {
 
   void start_strand() {
     EngineStrand::Config config;
+    config.engine = options_.engine;
     config.controller.default_capacity = default_capacity();
     config.controller.managed_namespaces = options_.managed_namespaces;
+    config.controller.resource_rules = options_.resource_rules;
     config.controller.on_effect = [this](const engine::Effect& effect, Instant) {
       metrics_.count_effect(effect);
     };

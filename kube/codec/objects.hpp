@@ -231,6 +231,7 @@ struct TopologyRequest {
   std::optional<std::string> required;  ///< Node label key of the level.
   std::optional<std::string> preferred;
   std::optional<bool> unconstrained;
+  std::string group;  ///< podSetGroupName: pod sets of one group get the same flavors; empty: none.
 };
 
 struct WorkloadPodSet {
@@ -276,6 +277,8 @@ struct Workload {
   std::optional<WorkloadAdmission> admission;
   std::optional<Instant> requeue_at;
   std::int64_t requeue_count = 0;
+  /// Pods by pod set that ended well and need nothing any more (status.reclaimablePods).
+  std::map<std::string, std::int64_t> reclaimable_pods;
   std::vector<Condition> conditions;
 };
 

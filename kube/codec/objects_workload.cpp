@@ -11,6 +11,7 @@ TopologyRequest read_topology_request(const Reader& request) {
   result.preferred = request.get("preferred").optional_string();
   const Reader unconstrained = request.get("unconstrained");
   if (!unconstrained.missing()) result.unconstrained = unconstrained.boolean(false);
+  result.group = request.get("podSetGroupName").string();
   return result;
 }
 
@@ -101,6 +102,11 @@ Result<Workload> decode_workload(const Json& object) {
     const Reader requeue = status.get("requeueState");
     result.requeue_at = requeue.get("requeueAt").time();
     result.requeue_count = requeue.get("count").count(0);
+    const Reader reclaimable = status.get("reclaimablePods");
+    reclaimable.each([&](const Reader& each) {
+      result.reclaimable_pods.insert_or_assign(each.get("name").string(),
+                                               each.get("count").count(0));
+    });
     const Reader conditions = status.get("conditions");
     result.conditions = read_conditions(conditions);
     return result;

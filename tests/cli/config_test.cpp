@@ -83,6 +83,50 @@ TEST(Config, AnEmptyListOfManagedResourcesIsNotAnAbsentOne) {
   EXPECT_TRUE(config->server.managed_resources->empty());
 }
 
+TEST(Config, ReadsHowRequestsCount) {
+  const auto config = parse_config(R"(
+apiVersion: config.kueue.x-k8s.io/v1beta1
+kind: Configuration
+resources:
+  excludeResourcePrefixes: [example.com/, ""]
+  deviceClassMappings: []
+  transformations:
+    - {input: nvidia.com/mig-1g.5gb, strategy: Replace, multiplyBy: x, outputs: {slices: 1500m}}
+    - {input: nvidia.com/gpu, outputs: {credits: 10}}
+)");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  const controller::ResourceRules& rules = config->queueing.resource_rules;
+  EXPECT_EQ(rules.exclude_prefixes, (std::vector<std::string>{"example.com/"}));
+  ASSERT_EQ(rules.transformations.size(), 2U);
+  EXPECT_FALSE(rules.transformations[0].retain);
+  EXPECT_EQ(rules.transformations[0].multiply_by, ResourceName("x"));
+  EXPECT_EQ(rules.transformations[0].outputs.at(ResourceName("slices")),
+            Quantity::from_millis(1500));
+  EXPECT_TRUE(rules.transformations[1].retain);
+  EXPECT_FALSE(config->queueing.engine.ignore_undeclared_resources);
+  ASSERT_EQ(config->warnings.size(), 1U);
+  EXPECT_NE(config->warnings[0].find("resources.deviceClassMappings"), std::string::npos);
+}
+
+TEST(Config, RefusesRequestRulesThatCannotBeMeant) {
+  const std::string head =
+      "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nresources: ";
+  const std::pair<const char*, const char*> cases[] = {
+      {"{quotaCheckStrategy: Ignore}", "resources.quotaCheckStrategy"},
+      {"{quotaCheckStrategy: IgnoreUndeclared, excludeResourcePrefixes: [a]}",
+       "resources.quotaCheckStrategy"},
+      {"{transformations: [{outputs: {a: 1}}]}", "resources.transformations[0].input"},
+      {"{transformations: [{input: a}, {input: a}]}", "resources.transformations[1]"},
+      {"{transformations: [{input: a, strategy: Keep}]}", "transformations[0].strategy"},
+      {"{transformations: [{input: a, outputs: {b: x}}]}", "transformations[0].outputs"},
+  };
+  for (const auto& [text, mention] : cases) {
+    const auto config = parse_config(head + text + "\n");
+    ASSERT_FALSE(config.has_value()) << text;
+    EXPECT_NE(config.error().message.find(mention), std::string::npos) << config.error().message;
+  }
+}
+
 TEST(Config, NamesWhatItDoesNotServe) {
   const auto config = parse_config(R"(
 apiVersion: config.kueue.x-k8s.io/v1beta1

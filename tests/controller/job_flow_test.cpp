@@ -229,6 +229,44 @@ TEST(JobFlow, ChangesOfASuspendedJobReachItsWorkload) {
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
 }
 
+TEST(JobFlow, LimitRangesAndRuntimeClassesCountAsTheyWillForThePods) {
+  Cluster cluster;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("running", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  // From now on a pod of the namespace asks for 16 more: only the next job does.
+  cluster.api.create(ResourceKind::kRuntimeClass,
+                     json(R"({"metadata": {"name": "large"}, "overhead": {"podFixed": {
+                              "nvidia.com/gpu": "16"}}})"));
+  Json job = cluster.add_job("next", 1, "q");
+  const Json pod_template = job.get("spec", "template");
+  const Json spec = pod_template.get("spec").with("runtimeClassName", Json::string("large"));
+  cluster.api.store(
+      ResourceKind::kJob,
+      job.with("spec", job.get("spec").with("template", pod_template.with("spec", spec))));
+  ASSERT_TRUE(cluster.settle());
+  const auto reason = [&](const char* name) {
+    const kube::Workload waiting = cluster.workload_of(name);
+    const kube::Condition* reserved = kube::find_condition(waiting.conditions, "QuotaReserved");
+    return reserved == nullptr ? std::string() : reserved->reason;
+  };
+  EXPECT_EQ(cluster.bound_pods("running"), 1);
+  EXPECT_EQ(reason("next"), "ExceedsMaxQuota");  // 8 + 16 of 16
+  cluster.api.erase(ResourceKind::kRuntimeClass, "", "large");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("next"), 1);
+  cluster.api.create(ResourceKind::kLimitRange,
+                     json(R"({"metadata": {"name": "l", "namespace": "team"}, "spec": {"limits": [
+                              {"type": "Container", "defaultRequest": {"cpu": "1"}}]}})"));
+  cluster.add_job("last", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(reason("last"), "NoMatchingFlavor");  // cpu, which the queue does not know
+  EXPECT_EQ(cluster.bound_pods("running"), 1);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
 TEST(JobFlow, AMissingWorkloadPriorityClassIsWaitedForAndSaidOnce) {
   Cluster cluster;
   cluster.add_nodes(1);

@@ -72,12 +72,30 @@ TEST(Translate, QuotasAndPoliciesOfAClusterQueue) {
   EXPECT_EQ(quotas.at(ResourceName("nvidia.com/gpu")).lending_limit, Amount(4));
 }
 
-TEST(Translate, QuotaRequestsAreRoundedUpPerPodAndNeverNegative) {
-  const auto pod = must(kube::decode_pod(json(R"({"metadata":{"name":"p"},"spec":{"containers":[
-    {"name":"c","resources":{"requests":{"cpu":"1.0001","example.com/foo":"500m"}}}]}})")));
-  const ResourceList requests = quota_requests(pod.spec);
-  EXPECT_EQ(requests.at(ResourceName("cpu")), Amount(1001));           // 1000.1 milli
-  EXPECT_EQ(requests.at(ResourceName("example.com/foo")), Amount(1));  // 0.5
+TEST(Translate, RequestsOfAPodSetFollowDefaultsForNodesAndRulesForQuota) {
+  RequestDefaults defaults;
+  ASSERT_TRUE(defaults.upsert_limit_range(
+      Namespace("ns"), "l",
+      json(R"({"spec":{"limits":[{"type":"Container","defaultRequest":{"cpu":"2"}}]}})")));
+  ResourceRules rules;
+  rules.exclude_prefixes = {"example.com/"};
+  ObjectLookup known = lookup();
+  known.request_defaults = &defaults;
+  known.resource_rules = &rules;
+  const auto workload = must(kube::decode_workload(json(R"({"metadata":{"name":"w",
+    "namespace":"ns"},"spec":{"podSets":[{"name":"main","count":3,
+    "topologyRequest":{"podSetGroupName":"g"},"template":{"spec":{"containers":[
+      {"name":"c","resources":{"requests":{"example.com/foo":"500m"}}}]}}}]},
+    "status":{"reclaimablePods":[{"name":"main","count":5},{"name":"other","count":1}]}})")));
+  const auto pod_set = to_workload(workload, known).pod_sets.at(0);
+  EXPECT_EQ(pod_set.quota_requests, (ResourceList{{ResourceName("cpu"), Amount(2000)}}));
+  EXPECT_EQ(pod_set.node_requests, (ResourceList{{ResourceName("cpu"), Amount(2000)},
+                                                 {ResourceName("example.com/foo"), Amount(1)},
+                                                 {ResourceName("pods"), Amount(1)}}));
+  EXPECT_EQ(pod_set.reclaimable, 3);  // Never more than there are.
+  EXPECT_EQ(pod_set.pods_left(), 0);
+  EXPECT_EQ(pod_set.group, "g");
+  EXPECT_FALSE(pod_set.topology.has_value());
 }
 
 TEST(Translate, APodTakesRoomWhileBoundOrNominatedAndNotTerminal) {

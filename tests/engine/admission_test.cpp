@@ -281,6 +281,27 @@ TEST(Admission, SlicesGiveTheSameResultAsOneGo) {
   EXPECT_EQ(logs[0], logs[2]);
 }
 
+TEST(Admission, PodsThatEndedWellGiveTheirQuotaBack) {
+  World world;
+  world.flavor("spot", {}, "", Capacity::kElastic);
+  world.queue("a", {.nominal = 32, .flavor = "spot"});
+  world.submit("gang", {.pods = 4, .created_s = 1});
+  world.submit("next", {.pods = 3, .created_s = 2});
+  world.settle();
+  EXPECT_FALSE(world.admitted("next"));
+  WorkloadSpec& gang = world.specs.at(World::key("gang"));
+  gang.pod_sets[0].reclaimable = 2;
+  world.send(WorkloadUpserted{gang});
+  world.settle();
+  // 4 pods of 8, 2 of them done: 16 of 32 are used, 24 asked.
+  EXPECT_EQ(world.needs_of("next"), "8 nvidia.com/gpu in ClusterQueue a");
+  gang.pod_sets[0].reclaimable = 3;
+  world.send(WorkloadUpserted{gang});
+  world.settle();
+  EXPECT_TRUE(world.admitted("next"));
+  EXPECT_TRUE(world.admitted("gang"));
+}
+
 TEST(Admission, ABackOffIsWaitedFor) {
   World world;
   world.flavor("h100");

@@ -30,10 +30,11 @@ TEST(DecodeWorkload, ReadsTheStoredVersion) {
     "spec":{"queueName":"lq","priority":10,"active":false,
       "priorityClassRef":{"group":"kueue.x-k8s.io","kind":"WorkloadPriorityClass","name":"high"},
       "podSets":[{"count":4,"minCount":2,"template":{"spec":{"containers":[{"name":"c"}]}},
-                  "topologyRequest":{"required":"rack"}},
+                  "topologyRequest":{"required":"rack","podSetGroupName":"g"}},
                  {"name":"b","template":{},"topologyRequest":{"unconstrained":true}}]},
     "status":{"conditions":[{"type":"QuotaReserved","status":"True"}],
       "requeueState":{"count":3,"requeueAt":"2026-11-29T16:00:00Z"},
+      "reclaimablePods":[{"name":"main","count":3}],
       "admission":{"clusterQueue":"q","podSetAssignments":[
         {"name":"main","count":4,"flavors":{"cpu":"f"},"resourceUsage":{"cpu":"4"}}]}}})"))
                                 .value();
@@ -49,10 +50,12 @@ TEST(DecodeWorkload, ReadsTheStoredVersion) {
   EXPECT_EQ(workload.pod_sets[0].min_count, 2);
   EXPECT_EQ(workload.pod_sets[0].topology_request->required, "rack");
   EXPECT_FALSE(workload.pod_sets[0].topology_request->unconstrained);
+  EXPECT_EQ(workload.pod_sets[0].topology_request->group, "g");
   EXPECT_EQ(workload.pod_sets[1].count, 1);
   EXPECT_EQ(workload.pod_sets[1].topology_request->unconstrained, true);
   EXPECT_EQ(workload.requeue_count, 3);
   EXPECT_TRUE(workload.requeue_at);
+  EXPECT_EQ(workload.reclaimable_pods, (std::map<std::string, std::int64_t>{{"main", 3}}));
   ASSERT_TRUE(workload.admission);
   EXPECT_EQ(workload.admission->pod_sets[0].flavors.at(ResourceName("cpu")), "f");
   EXPECT_EQ(workload.admission->pod_sets[0].resource_usage.at(ResourceName("cpu")).units_ceil(), 4);
