@@ -2,11 +2,41 @@
 
 #include "kube/codec/object_parts.hpp"
 
+#include <fmt/format.h>
+
 namespace muster::controller {
 namespace {
 
 using kube::QuantityMap;
 using kube::Reader;
+
+/// The first resource of which `asked` has more than `bound`; of resources that are in both.
+std::optional<ResourceName> first_above(const QuantityMap& asked, const QuantityMap& bound) {
+  for (const auto& [resource, quantity] : asked) {
+    const auto found = bound.find(resource);
+    if (found != bound.end() && quantity.compare(found->second) > 0) return resource;
+  }
+  return std::nullopt;
+}
+
+/// What `bounds` say against requests and limits of `what`.
+std::optional<std::string> outside(const std::string& what, const QuantityMap& requests,
+                                   const QuantityMap& limits, const QuantityMap& max,
+                                   const QuantityMap& min) {
+  for (const QuantityMap* asked : {&requests, &limits}) {
+    if (const auto resource = first_above(*asked, max)) {
+      return fmt::format("{} has {} {}, and a LimitRange allows at most {}", what,
+                         asked->at(*resource).to_string(), *resource,
+                         max.at(*resource).to_string());
+    }
+    if (const auto resource = first_above(min, *asked)) {
+      return fmt::format("{} has {} {}, and a LimitRange wants at least {}", what,
+                         asked->at(*resource).to_string(), *resource,
+                         min.at(*resource).to_string());
+    }
+  }
+  return std::nullopt;
+}
 
 /// Keeps what is there.
 void fill_in(QuantityMap& target, const QuantityMap& defaults) {
@@ -36,6 +66,8 @@ Result<void> RequestDefaults::upsert_limit_range(const Namespace& ns, const std:
       Defaults& defaults = type == "Container" ? result.container : result.pod;
       fill_in(defaults.limits, limit);
       fill_in(defaults.requests, request);
+      fill_in(defaults.max, item.get("max").quantities());
+      fill_in(defaults.min, item.get("min").quantities());
     });
     return result;
   });
@@ -88,6 +120,33 @@ void RequestDefaults::apply(const Namespace& ns, kube::PodSpec& spec) const {
     if (spec.pod_limits) fill_in(*spec.pod_limits, defaults.pod.limits);
     if (spec.pod_requests) fill_in(*spec.pod_requests, defaults.pod.requests);
   }
+}
+
+std::optional<std::string> RequestDefaults::violation(const Namespace& ns,
+                                                      const kube::PodSpec& spec) const {
+  const auto found = limit_ranges_.find(ns);
+  for (const auto* containers : {&spec.init_containers, &spec.containers}) {
+    for (const kube::Container& container : *containers) {
+      const std::string what = fmt::format("container {}", container.name);
+      if (const auto resource = first_above(container.requests, container.limits)) {
+        return fmt::format("{} asks for {} {}, above its limit of {}", what,
+                           container.requests.at(*resource).to_string(), *resource,
+                           container.limits.at(*resource).to_string());
+      }
+      if (found == limit_ranges_.end()) continue;
+      for (const auto& [name, range] : found->second) {
+        const Defaults& bounds = range.container;
+        auto why = outside(what, container.requests, container.limits, bounds.max, bounds.min);
+        if (why) return why;
+      }
+    }
+  }
+  if (found == limit_ranges_.end()) return std::nullopt;
+  const QuantityMap total = kube::effective_requests(spec);
+  for (const auto& [name, range] : found->second) {
+    if (auto why = outside("a pod", total, {}, range.pod.max, range.pod.min)) return why;
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster::controller

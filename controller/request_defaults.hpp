@@ -8,6 +8,7 @@
 #include "kube/codec/objects.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace muster::controller {
@@ -27,14 +28,22 @@ class RequestDefaults {
   /// Fills in what the spec leaves out; nothing that is written there changes.
   void apply(const Namespace& ns, kube::PodSpec& spec) const;
 
+  /// Why the API server would refuse a pod of this spec, to which apply() was done: a request above
+  /// its limit, or what a LimitRange forbids. Nothing: it would not. Semantics (c), step 3.
+  [[nodiscard]] std::optional<std::string> violation(const Namespace& ns,
+                                                     const kube::PodSpec& spec) const;
+
  private:
+  /// What a LimitRange says about one type.
   struct Defaults {
     kube::QuantityMap requests;
     kube::QuantityMap limits;
+    kube::QuantityMap max;
+    kube::QuantityMap min;
   };
   struct LimitRange {
     Defaults container;
-    Defaults pod;  ///< Only for pods that have resources of their own, as a whole.
+    Defaults pod;  ///< Defaults only for pods that have resources of their own, as a whole.
   };
 
   std::map<Namespace, std::map<std::string, LimitRange>> limit_ranges_;

@@ -198,7 +198,11 @@ engine::PodSetSpec to_pod_set(const Namespace& ns, const kube::WorkloadPodSet& p
   spec.count = pod_set.count;
   spec.min_count = pod_set.min_count;
   kube::PodSpec pod = pod_set.pod_template.spec;
-  if (lookup.request_defaults != nullptr) lookup.request_defaults->apply(ns, pod);
+  const RequestDefaults no_defaults;
+  const RequestDefaults& defaults =
+      lookup.request_defaults != nullptr ? *lookup.request_defaults : no_defaults;
+  defaults.apply(ns, pod);
+  spec.unfit = defaults.violation(ns, pod).value_or(std::string());
   const ResourceRules no_rules;
   spec.quota_requests =
       quota_requests(pod, lookup.resource_rules != nullptr ? *lookup.resource_rules : no_rules);

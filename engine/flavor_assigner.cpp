@@ -1,5 +1,6 @@
 #include "engine/flavor_assigner.hpp"
 
+#include "engine/flavor_match.hpp"
 #include "engine/planner.hpp"
 
 #include <fmt/format.h>
@@ -35,95 +36,92 @@ bool shown_before(const ResourceName& a, const ResourceName& b) {
   return a < b;
 }
 
-// nodeSelector and affinity judge a flavor only on keys that the flavor itself sets; a term with
-// nothing left is no restriction (semantics b.3).
-bool selects_flavor(const NodeConstraints& constraints, const LabelMap& flavor_labels) {
-  for (const auto& [key, wanted] : constraints.node_selector) {
-    const auto found = flavor_labels.find(key);
-    if (found != flavor_labels.end() && found->second != wanted) return false;
-  }
-  if (!constraints.required_affinity || constraints.required_affinity->empty()) return true;
-  for (const NodeSelectorTerm& term : *constraints.required_affinity) {
-    bool any = false;
-    bool all = true;
-    for (const SelectorRequirement& requirement : term.match_expressions) {
-      const auto found = flavor_labels.find(requirement.key);
-      if (found == flavor_labels.end()) continue;
-      any = true;
-      all = all && matches(requirement, std::string_view(found->second));
-    }
-    if (!any || all) return true;
-  }
-  return false;
-}
+/// Semantics b.4, worst first.
+enum class Grade { kNoFit, kNoCandidates, kPreempt, kReclaim, kFit };
 
-std::optional<std::string> flavor_mismatch(const State& state, const PodSetSpec& pod_set,
-                                           const FlavorSpec& flavor) {
-  std::vector<Toleration> tolerations = pod_set.constraints.tolerations;
-  tolerations.insert(tolerations.end(), flavor.tolerations.begin(), flavor.tolerations.end());
-  if (const Taint* taint = find_untolerated(flavor.node_taints, tolerations)) {
-    return fmt::format("untolerated taint {}={}:{}", taint->key, taint->value,
-                       to_string(taint->effect));
-  }
-  if (!selects_flavor(pod_set.constraints, flavor.node_labels)) {
-    return "the node selector or affinity excludes its labels";
-  }
-  if (!pod_set.topology) return std::nullopt;
-  if (!flavor.topology) return "it has no topology and the pods ask for one";
-  const auto topology = state.topologies.find(*flavor.topology);
-  if (topology == state.topologies.end()) {
-    return fmt::format("its topology {} does not exist", *flavor.topology);
-  }
-  const std::string& level = pod_set.topology->level;
-  const auto& levels = topology->second.levels;
-  if (!level.empty() && std::find(levels.begin(), levels.end(), level) == levels.end()) {
-    return fmt::format("its topology has no level {}", level);
-  }
-  return std::nullopt;
-}
-
-/// One flavor for one resource group of one pod set, judged.
-struct Candidate {
-  Mode mode = Mode::kNoFit;
-  bool has_candidates = true;  ///< With kPreempt: victims exist.
-  bool reclaim_only = false;   ///< With kPreempt: all of them are in other queues.
+/// What flavors are compared by.
+struct Rank {
+  Grade grade = Grade::kFit;
   std::int64_t borrow_level = 0;
+};
+
+Grade grade_of(Oracle oracle) {
+  switch (oracle) {
+    case Oracle::kNoCandidates:
+      return Grade::kNoCandidates;
+    case Oracle::kOwnQueue:
+      return Grade::kPreempt;
+    case Oracle::kOtherQueuesOnly:
+      return Grade::kReclaim;
+  }
+  return Grade::kNoCandidates;
+}
+
+Mode mode_of(Grade grade) {
+  if (grade == Grade::kFit) return Mode::kFit;
+  return grade == Grade::kNoFit ? Mode::kNoFit : Mode::kPreempt;
+}
+
+/// Semantics b.6.
+bool preferred(const Rank& a, const Rank& b, FungibilitySpec::Preference preference) {
+  if (a.grade == Grade::kNoFit) return false;
+  if (b.grade == Grade::kNoFit) return true;
+  const bool a_viable = a.grade != Grade::kNoCandidates;
+  const bool b_viable = b.grade != Grade::kNoCandidates;
+  if (a_viable != b_viable) return a_viable;
+  if (preference == FungibilitySpec::Preference::kBorrowingOverPreemption) {
+    return std::tie(b.grade, a.borrow_level) < std::tie(a.grade, b.borrow_level);
+  }
+  return std::tie(a.borrow_level, b.grade) < std::tie(b.borrow_level, a.grade);
+}
+
+/// Semantics b.5: whether this flavor ends the scan.
+bool stops_scan(const Rank& rank, const FungibilitySpec& fungibility) {
+  using Stop = FungibilitySpec::Stop;
+  if (rank.grade == Grade::kNoFit || rank.grade == Grade::kNoCandidates) return false;
+  if (rank.grade != Grade::kFit && fungibility.when_can_preempt == Stop::kTryNextFlavor) {
+    return false;
+  }
+  return rank.borrow_level == 0 || fungibility.when_can_borrow != Stop::kTryNextFlavor;
+}
+
+/// One flavor for one resource group of one group of pod sets, judged.
+struct Candidate {
   const quota::FlavorQuotas* flavor = nullptr;
+  Rank rank;                      ///< The least preferred of its resources.
+  Mode mode = Mode::kFit;         ///< The worst of them.
+  std::int64_t borrow_level = 0;  ///< The highest of them.
   std::vector<quota::FrId> needed;
   std::optional<Admission> planned;  ///< With kFit, unless quota only: this and all before, placed.
   Explanation why;
 
-  /// fit > reclaim > preempt > no candidates > no fit (semantics b.4).
-  [[nodiscard]] int fine_mode() const {
-    if (mode == Mode::kFit) return 4;
-    if (mode == Mode::kNoFit) return 0;
-    if (!has_candidates) return 1;
-    return reclaim_only ? 3 : 2;
+  void lower(const Rank& to, FungibilitySpec::Preference preference) {
+    if (preferred(rank, to, preference)) rank = to;
+    mode = std::min(mode, mode_of(to.grade));
+    borrow_level = std::max(borrow_level, to.borrow_level);
+  }
+  void note(PendingReason reason, const Cause& cause) {
+    if (why.causes.empty() || severity(reason) > severity(why.reason)) {
+      why = {reason, {cause}};
+    } else if (reason == why.reason) {
+      why.causes.push_back(cause);
+    }
   }
 };
 
-/// Semantics b.6.
-bool preferred(const Candidate& a, const Candidate& b, FungibilitySpec::Preference preference) {
-  if (a.mode == Mode::kNoFit) return false;
-  if (b.mode == Mode::kNoFit) return true;
-  const bool a_viable = a.fine_mode() > 1;
-  const bool b_viable = b.fine_mode() > 1;
-  if (a_viable != b_viable) return a_viable;
-  if (preference == FungibilitySpec::Preference::kBorrowingOverPreemption) {
-    return std::tuple(-a.fine_mode(), a.borrow_level) < std::tuple(-b.fine_mode(), b.borrow_level);
-  }
-  return std::tuple(a.borrow_level, -a.fine_mode()) < std::tuple(b.borrow_level, -b.fine_mode());
-}
+/// Pod sets that get the same flavors; `totals` are of all of them, of what the queue covers.
+struct PodSetGroup {
+  std::vector<std::size_t> pod_sets;
+  ResourceList totals;
+  std::optional<Explanation> undeclared;  ///< Something is asked that the queue has no quota for.
+};
 
-/// Semantics b.5: whether this flavor ends the scan.
-bool stops_scan(const Candidate& candidate, const FungibilitySpec& fungibility) {
-  using Stop = FungibilitySpec::Stop;
-  if (candidate.fine_mode() <= 1) return false;
-  if (candidate.mode == Mode::kPreempt && fungibility.when_can_preempt == Stop::kTryNextFlavor) {
-    return false;
-  }
-  return candidate.borrow_level == 0 || fungibility.when_can_borrow != Stop::kTryNextFlavor;
-}
+/// One choice of a flavor: a resource group of the queue for a group of pod sets.
+struct Choice {
+  const PodSetGroup* group = nullptr;
+  std::size_t resource_group = 0;
+  std::vector<ResourceName> asked;
+};
 
 class Assigner {
  public:
@@ -133,21 +131,43 @@ class Assigner {
         workload_(workload),
         queue_(queue),
         options_(options),
-        node_(state.queue_node(queue.name())) {}
-
-  Assignment run() {
-    Assignment result;
-    result.mode = Mode::kFit;
-    result.admission.cluster_queue = queue_.name();
-    std::set<quota::FrId> needed;
-    for (std::size_t i = 0; i < workload_.pod_sets.size(); ++i) {
-      if (!assign_pod_set(i, result, needed)) {
-        result.mode = Mode::kNoFit;
-        return result;
+        node_(state.queue_node(queue.name())) {
+    blank_.mode = Mode::kFit;
+    blank_.admission.cluster_queue = queue_.name();
+    for (std::size_t i = 0; i < workload_.pod_sets.size(); ++i) add_pod_set(i);
+    for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {
+      for (const quota::FlavorQuotas& quotas : group.flavors) {
+        const auto flavor = state_.flavors.find(quotas.flavor);
+        if (flavor != state_.flavors.end() && !flavor->second.topology) topology_only_ = false;
       }
     }
-    for (const auto& [fr, amount] : assumed_) result.amounts.emplace_back(fr, amount);
-    result.needed.assign(needed.begin(), needed.end());
+  }
+
+  Assignment run() {
+    Assignment result = blank_;
+    for (const PodSetGroup& group : groups_) {
+      if (assign_group(group, result)) continue;
+      result.mode = Mode::kNoFit;
+      return result;
+    }
+    finish(result);
+    return result;
+  }
+
+  std::optional<Assignment> run_jointly(std::size_t budget) {
+    std::vector<Choice> choices;
+    bool any_choice = false;
+    for (const PodSetGroup& group : groups_) {
+      if (group.undeclared) return std::nullopt;
+      for (Choice& choice : choices_of(group)) {
+        any_choice = any_choice || resource_group(choice).flavors.size() > 1;
+        choices.push_back(std::move(choice));
+      }
+    }
+    if (choices.size() < 2 || !any_choice) return std::nullopt;
+    Assignment result = blank_;
+    if (!fit_from(choices, 0, result, budget)) return std::nullopt;
+    finish(result);
     return result;
   }
 
@@ -161,221 +181,315 @@ class Assigner {
     return false;
   }
 
-  /// Totals of the pod set; false when something is asked that the queue has no quota for.
-  bool totals_of(const PodSetSpec& pod_set, ResourceList& totals, Explanation& why) const {
-    for (const auto& [resource, amount] : pod_set.quota_requests) {
-      const Amount total = amount * pod_set.pods_left();
-      if (covers(resource)) {
-        totals[resource] = total;
-      } else if (total > Amount() && !state_.options.ignore_undeclared_resources) {
-        why.reason = PendingReason::kNoMatchingFlavor;
-        why.causes.emplace_back(QueueUnusable{
-            fmt::format("resource {} unavailable in ClusterQueue {}", resource, queue_.name())});
-        return false;
-      }
-    }
-    const ResourceName pods("pods");
-    if (covers(pods)) totals[pods] = Amount(pod_set.pods_left());
-    return true;
+  [[nodiscard]] const quota::ResourceGroup& resource_group(const Choice& choice) const {
+    return queue_.quota.resource_groups[choice.resource_group];
   }
 
-  bool assign_pod_set(std::size_t index, Assignment& result, std::set<quota::FrId>& needed) {
-    const PodSetSpec& pod_set = workload_.pod_sets[index];
-    ResourceList totals;
-    if (!totals_of(pod_set, totals, result.why)) return false;
+  PodSetGroup& group_of(const PodSetSpec& pod_set) {
+    for (PodSetGroup& group : groups_) {
+      const PodSetSpec& first = workload_.pod_sets[group.pod_sets.front()];
+      if (!pod_set.group.empty() && first.group == pod_set.group) return group;
+    }
+    return groups_.emplace_back();
+  }
 
+  void add_pod_set(std::size_t index) {
+    const PodSetSpec& pod_set = workload_.pod_sets[index];
     PodSetAssignment assignment;
     assignment.name = pod_set.name;
     assignment.count = pod_set.pods_left();
-    assignment.usage = totals;
-    result.admission.pod_sets.push_back(assignment);
-
-    for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {
-      std::vector<ResourceName> asked;
-      for (const ResourceName& name : group.covered_resources) {
-        if (totals.contains(name)) asked.push_back(name);
-      }
-      if (asked.empty()) continue;
-      const Candidate best = scan(pod_set, group, asked, totals, result);
-      if (best.mode == Mode::kNoFit) {
-        result.why = best.why;
-        return false;
-      }
-      if (best.mode == Mode::kPreempt) {
-        if (result.mode == Mode::kFit) result.why = best.why;
-        result.mode = Mode::kPreempt;
-        needed.insert(best.needed.begin(), best.needed.end());
-      }
-      result.borrow_level = std::max(result.borrow_level, best.borrow_level);
-      if (best.planned) result.admission = *best.planned;
-      for (const ResourceName& name : asked) {
-        result.admission.pod_sets.back().flavors.emplace(name, best.flavor->flavor);
-        if (const auto fr = state_.tree.find_fr({best.flavor->flavor, name})) {
-          assumed_[*fr] += totals.at(name);
-        }
+    if (index < options_.counts.size()) {
+      assignment.count = std::min(assignment.count, options_.counts[index]);
+    }
+    PodSetGroup& group = group_of(pod_set);
+    group.pod_sets.push_back(index);
+    for (const auto& [resource, amount] : pod_set.quota_requests) {
+      const Amount total = amount * assignment.count;
+      if (covers(resource)) {
+        assignment.usage[resource] = total;
+      } else if (total > Amount() && !state_.options.ignore_undeclared_resources &&
+                 !group.undeclared) {
+        group.undeclared =
+            Explanation{PendingReason::kNoMatchingFlavor,
+                        {QueueUnusable{fmt::format("resource {} unavailable in ClusterQueue {}",
+                                                   resource, queue_.name())}}};
       }
     }
-    return true;
+    const ResourceName pods("pods");
+    if (covers(pods)) assignment.usage[pods] = Amount(assignment.count);
+    for (const auto& [resource, total] : assignment.usage) group.totals[resource] += total;
+    blank_.admission.pod_sets.push_back(std::move(assignment));
   }
 
-  Candidate scan(const PodSetSpec& pod_set, const quota::ResourceGroup& group,
-                 const std::vector<ResourceName>& asked, const ResourceList& totals,
-                 const Assignment& so_far) {
+  [[nodiscard]] std::vector<Choice> choices_of(const PodSetGroup& group) const {
+    std::vector<Choice> choices;
+    for (std::size_t i = 0; i < queue_.quota.resource_groups.size(); ++i) {
+      Choice choice{&group, i, {}};
+      for (const ResourceName& name : resource_group(choice).covered_resources) {
+        if (group.totals.contains(name)) choice.asked.push_back(name);
+      }
+      if (!choice.asked.empty()) choices.push_back(std::move(choice));
+    }
+    return choices;
+  }
+
+  bool assign_group(const PodSetGroup& group, Assignment& result) {
+    if (group.undeclared) {
+      result.why = *group.undeclared;
+      return false;
+    }
+    std::optional<Explanation> failure;
+    for (const Choice& choice : choices_of(group)) {
+      const Candidate best = scan(choice, result);
+      if (best.mode == Mode::kNoFit) {
+        // Of several resource groups the severest reason is what has to change first.
+        if (!failure || severity(best.why.reason) > severity(failure->reason)) failure = best.why;
+      } else if (!failure) {
+        take(choice, best, result);
+      }
+    }
+    if (!failure) failure = topology_error(group, result.admission);
+    if (!failure) return true;
+    result.why = *std::move(failure);
+    return false;
+  }
+
+  void take(const Choice& choice, const Candidate& best, Assignment& result) {
+    if (best.mode == Mode::kPreempt) {
+      if (result.mode == Mode::kFit) result.why = best.why;
+      result.mode = Mode::kPreempt;
+      needed_.insert(best.needed.begin(), best.needed.end());
+    }
+    result.borrow_level = std::max(result.borrow_level, best.borrow_level);
+    if (best.planned) {
+      result.admission = *best.planned;
+    } else {
+      set_flavor(choice, best.flavor->flavor, result.admission);
+    }
+    for (const ResourceName& name : choice.asked) {
+      if (const auto fr = state_.tree.find_fr({best.flavor->flavor, name})) {
+        assumed_[*fr] += choice.group->totals.at(name);
+      }
+    }
+  }
+
+  /// A member of a group that asks for nothing stands where the others do.
+  void set_flavor(const Choice& choice, const FlavorName& flavor, Admission& admission) const {
+    const auto known = state_.flavors.find(flavor);
+    const bool topology = known != state_.flavors.end() && known->second.topology;
+    for (const std::size_t index : choice.group->pod_sets) {
+      PodSetAssignment& assignment = admission.pod_sets[index];
+      for (const ResourceName& name : choice.asked) {
+        if (assignment.usage.contains(name)) assignment.flavors.insert_or_assign(name, flavor);
+      }
+      if (assignment.usage.empty() && topology) {
+        assignment.flavors.insert_or_assign(choice.asked.front(), flavor);
+      }
+    }
+  }
+
+  /// Pods stand in one topology, and in one if they ask for it.
+  [[nodiscard]] std::optional<Explanation> topology_error(const PodSetGroup& group,
+                                                          const Admission& admission) const {
+    for (const std::size_t index : group.pod_sets) {
+      const PodSetAssignment& assignment = admission.pod_sets[index];
+      std::set<FlavorName> with_topology;
+      for (const auto& [resource, flavor] : assignment.flavors) {
+        const auto known = state_.flavors.find(flavor);
+        if (known != state_.flavors.end() && known->second.topology) with_topology.insert(flavor);
+      }
+      const bool asks = workload_.pod_sets[index].topology && assignment.count > 0;
+      if (with_topology.size() <= 1 && !(asks && with_topology.empty())) continue;
+      return Explanation{
+          PendingReason::kNoMatchingFlavor,
+          {QueueUnusable{fmt::format("{} flavors with a topology for pod set {}, want one",
+                                     with_topology.size(), assignment.name)}}};
+    }
+    return std::nullopt;
+  }
+
+  void finish(Assignment& result) const {
+    result.amounts.assign(assumed_.begin(), assumed_.end());
+    result.needed.assign(needed_.begin(), needed_.end());
+  }
+
+  Candidate scan(const Choice& choice, Assignment& so_far) {
+    const std::vector<quota::FlavorQuotas>& flavors = resource_group(choice).flavors;
+    const std::pair place(choice.group->pod_sets.front(), choice.resource_group);
+    const auto start = options_.start.find(place);
+    std::size_t next = start == options_.start.end() ? 0 : start->second;
     Candidate best;
+    best.mode = Mode::kNoFit;
+    best.rank.grade = Grade::kNoFit;
     bool first = true;
-    for (const quota::FlavorQuotas& quotas : group.flavors) {
-      Candidate candidate = judge(pod_set, quotas, asked, totals, so_far);
-      const bool stop = stops_scan(candidate, queue_.fungibility);
+    bool stop = false;
+    while (next < flavors.size() && !stop) {
+      Candidate candidate = judge(choice, flavors[next++], so_far);
+      stop = stops_scan(candidate.rank, queue_.fungibility);
       const bool milder = best.mode == Mode::kNoFit && candidate.mode == Mode::kNoFit &&
                           severity(candidate.why.reason) < severity(best.why.reason);
-      if (first || stop || milder || preferred(candidate, best, queue_.fungibility.preference)) {
+      if (first || stop || milder ||
+          preferred(candidate.rank, best.rank, queue_.fungibility.preference)) {
         best = std::move(candidate);
       }
       first = false;
-      if (stop) break;
     }
+    if (best.mode != Mode::kNoFit && next < flavors.size()) so_far.rest[place] = next;
     return best;
   }
 
-  Candidate judge(const PodSetSpec& pod_set, const quota::FlavorQuotas& quotas,
-                  const std::vector<ResourceName>& asked, const ResourceList& totals,
+  bool fit_from(const std::vector<Choice>& choices, std::size_t index, Assignment& result,
+                std::size_t& budget) {
+    if (index == choices.size()) {
+      return std::none_of(groups_.begin(), groups_.end(), [&](const PodSetGroup& group) {
+        return topology_error(group, result.admission).has_value();
+      });
+    }
+    for (const quota::FlavorQuotas& quotas : resource_group(choices[index]).flavors) {
+      if (budget == 0) return false;
+      --budget;
+      const Candidate candidate = judge(choices[index], quotas, result);
+      if (candidate.mode != Mode::kFit) continue;
+      const Assignment before = result;
+      const auto assumed_before = assumed_;
+      take(choices[index], candidate, result);
+      if (fit_from(choices, index + 1, result, budget)) return true;
+      result = before;
+      assumed_ = assumed_before;
+    }
+    return false;
+  }
+
+  [[nodiscard]] std::optional<std::string> mismatch(const Choice& choice,
+                                                    const FlavorName& name) const {
+    const auto flavor = state_.flavors.find(name);
+    if (flavor == state_.flavors.end()) return "it does not exist";
+    const ResourceName pods("pods");
+    for (const std::size_t index : choice.group->pod_sets) {
+      const PodSetSpec& pod_set = workload_.pod_sets[index];
+      FlavorPlace place;
+      place.topology_only = topology_only_;
+      const auto& covered = resource_group(choice).covered_resources;
+      place.asked_by_pods = std::any_of(covered.begin(), covered.end(), [&](const auto& resource) {
+        return resource != pods && pod_set.node_requests.contains(resource);
+      });
+      if (auto why = flavor_mismatch(state_, pod_set, flavor->second, place)) return why;
+    }
+    return std::nullopt;
+  }
+
+  Candidate judge(const Choice& choice, const quota::FlavorQuotas& quotas,
                   const Assignment& so_far) {
     Candidate candidate;
     candidate.flavor = &quotas;
-    const auto flavor = state_.flavors.find(quotas.flavor);
-    std::optional<std::string> mismatch;
-    if (flavor == state_.flavors.end()) {
-      mismatch = "it does not exist";
-    } else {
-      mismatch = flavor_mismatch(state_, pod_set, flavor->second);
-    }
-    if (mismatch) {
-      candidate.why = {PendingReason::kNoMatchingFlavor,
-                       {FlavorMismatch{quotas.flavor, *mismatch}}};
+    if (const auto why = mismatch(choice, quotas.flavor)) {
+      candidate.lower({Grade::kNoFit, 0}, queue_.fungibility.preference);
+      candidate.note(PendingReason::kNoMatchingFlavor, FlavorMismatch{quotas.flavor, *why});
       return candidate;
     }
-    candidate.mode = Mode::kFit;
-    std::vector<ResourceName> shown = asked;
+    std::vector<ResourceName> shown = choice.asked;
     std::sort(shown.begin(), shown.end(), shown_before);
     for (const ResourceName& name : shown) {
-      judge_quota(quota::FlavorResource{quotas.flavor, name}, totals.at(name), candidate);
-      if (candidate.mode == Mode::kNoFit &&
-          candidate.why.reason == PendingReason::kExceedsMaxQuota) {
-        return candidate;
-      }
+      judge_quota(quota::FlavorResource{quotas.flavor, name}, choice.group->totals.at(name),
+                  candidate);
+      if (candidate.why.reason == PendingReason::kExceedsMaxQuota) return candidate;
     }
-    if (candidate.mode == Mode::kNoFit) return candidate;
     if (!options_.quota_only && candidate.mode == Mode::kFit && so_far.mode == Mode::kFit) {
-      judge_nodes(pod_set, asked, totals, so_far, candidate);
+      judge_nodes(choice, so_far, candidate);
     }
     return candidate;
   }
 
-  /// Semantics b.4 for one resource; lowers the candidate's mode.
+  [[nodiscard]] bool may_preempt_while_borrowing() const {
+    return queue_.preemption.borrow_within_cohort.policy != PreemptionPolicy::kNever;
+  }
+
+  /// Semantics b.4 for one resource; lowers the candidate.
   void judge_quota(const quota::FlavorResource& what, Amount asked, Candidate& candidate) {
     const quota::QuotaTree& tree = state_.tree;
+    const FungibilitySpec::Preference preference = queue_.fungibility.preference;
     const auto fr = tree.find_fr(what);
     const Amount before = fr && assumed_.contains(*fr) ? assumed_.at(*fr) : Amount();
     const Amount total = before + asked;
     if (!fr) {
       if (total.is_zero()) return;
-      note(candidate, Mode::kNoFit, PendingReason::kExceedsMaxQuota,
-           QuotaShortfall{what, total, Amount(), false, queue_.name().value()});
+      candidate.lower({Grade::kNoFit, 0}, preference);
+      candidate.note(PendingReason::kExceedsMaxQuota,
+                     QuotaShortfall{what, total, Amount(), false, queue_.name().value()});
       return;
     }
     if (const auto ever = tree.limiting_node_ever(node_, *fr, total)) {
-      note(candidate, Mode::kNoFit, PendingReason::kExceedsMaxQuota,
-           QuotaShortfall{what, total, tree.potential(node_, *fr), !tree.is_queue(ever->node),
-                          tree.name(ever->node)});
+      candidate.lower({Grade::kNoFit, 0}, preference);
+      candidate.note(PendingReason::kExceedsMaxQuota,
+                     QuotaShortfall{what, total, tree.potential(node_, *fr),
+                                    !tree.is_queue(ever->node), tree.name(ever->node)});
       return;
     }
     const auto now = tree.limiting_node(node_, *fr, total);
     const quota::BorrowLevel level = tree.borrow_level(node_, *fr, total);
-    candidate.borrow_level = std::max(candidate.borrow_level, level.level);
-    if (!now) return;
-
-    const QuotaShortfall shortfall{what, total, total - now->missing, !tree.is_queue(now->node),
-                                   tree.name(now->node)};
-    const bool may_preempt =
-        tree.nominal(node_, *fr) >= total || level.may_reclaim ||
-        queue_.preemption.borrow_within_cohort.policy != PreemptionPolicy::kNever;
-    if (!may_preempt || !options_.oracle) {
-      note(candidate, options_.quota_only && may_preempt ? Mode::kPreempt : Mode::kNoFit,
-           PendingReason::kWaitingForQuota, shortfall);
-      candidate.needed.push_back(*fr);
+    if (!now) {
+      candidate.lower({Grade::kFit, level.level}, preference);
       return;
     }
-    const Oracle answer =
-        options_.oracle(OracleQuery{node_, &workload_, {{*fr, total}}, {*fr}, {}});
-    lower(candidate, answer);
-    note(candidate, Mode::kPreempt, PendingReason::kWaitingForQuota, shortfall);
+    const bool may_preempt =
+        tree.nominal(node_, *fr) >= total || level.may_reclaim || may_preempt_while_borrowing();
+    Rank rank{Grade::kNoFit, level.level};
+    if (may_preempt && options_.oracle) {
+      const OracleAnswer answer =
+          options_.oracle(OracleQuery{node_, &workload_, {{*fr, total}}, {*fr}, {}});
+      rank = {grade_of(answer.oracle), answer.borrow_level};
+    } else if (may_preempt && options_.quota_only) {
+      rank.grade = Grade::kPreempt;
+    }
+    candidate.lower(rank, preference);
+    candidate.note(PendingReason::kWaitingForQuota,
+                   QuotaShortfall{what, total, total - now->missing, !tree.is_queue(now->node),
+                                  tree.name(now->node)});
     candidate.needed.push_back(*fr);
   }
 
-  /// Quota would do: do the nodes?
-  void judge_nodes(const PodSetSpec& pod_set, const std::vector<ResourceName>& asked,
-                   const ResourceList& totals, const Assignment& so_far, Candidate& candidate) {
-    Admission admission = so_far.admission;
-    for (const ResourceName& name : asked) {
-      admission.pod_sets.back().flavors[name] = candidate.flavor->flavor;
+  /// All that is assumed so far and what the choice adds, of this flavor.
+  [[nodiscard]] quota::FrAmounts amounts_with(const Choice& choice,
+                                              const FlavorName& flavor) const {
+    std::map<quota::FrId, Amount> amounts = assumed_;
+    for (const ResourceName& name : choice.asked) {
+      if (const auto fr = state_.tree.find_fr({flavor, name})) {
+        amounts[*fr] += choice.group->totals.at(name);
+      }
     }
+    return {amounts.begin(), amounts.end()};
+  }
+
+  /// Quota would do: do the nodes?
+  void judge_nodes(const Choice& choice, const Assignment& so_far, Candidate& candidate) {
+    const FlavorName& flavor = candidate.flavor->flavor;
+    Admission admission = so_far.admission;
+    set_flavor(choice, flavor, admission);
     NodesShortfall shortfall;
     if (place_all(state_, workload_, admission, &shortfall)) {
       candidate.planned = std::move(admission);
       return;
     }
-    shortfall.flavor = candidate.flavor->flavor;
-    shortfall.pod_set = pod_set.name;
-    for (const ResourceName& name : asked) {
-      const auto fr = state_.tree.find_fr({candidate.flavor->flavor, name});
-      if (fr && totals.at(name) > Amount()) candidate.needed.push_back(*fr);
+    shortfall.flavor = flavor;
+    for (const ResourceName& name : choice.asked) {
+      const auto fr = state_.tree.find_fr({flavor, name});
+      if (fr && choice.group->totals.at(name) > Amount()) candidate.needed.push_back(*fr);
     }
-    if (!options_.oracle) {
-      note(candidate, Mode::kNoFit, PendingReason::kTopologyPlacementFailed, shortfall);
-      return;
+    std::sort(candidate.needed.begin(), candidate.needed.end());
+    candidate.note(PendingReason::kTopologyPlacementFailed, shortfall);
+    OracleAnswer answer;
+    if (options_.oracle) {
+      answer = options_.oracle(OracleQuery{node_, &workload_, amounts_with(choice, flavor),
+                                           candidate.needed, [this, &admission] {
+                                             Admission tried = admission;
+                                             return place_all(state_, workload_, tried, nullptr);
+                                           }});
     }
-    quota::FrAmounts amounts(assumed_.begin(), assumed_.end());
-    for (const ResourceName& name : asked) {
-      const auto fr = state_.tree.find_fr({candidate.flavor->flavor, name});
-      if (!fr) continue;
-      const auto position =
-          std::lower_bound(amounts.begin(), amounts.end(), *fr,
-                           [](const auto& entry, quota::FrId id) { return entry.first < id; });
-      if (position != amounts.end() && position->first == *fr) {
-        position->second += totals.at(name);
-      } else {
-        amounts.insert(position, {*fr, totals.at(name)});
-      }
-    }
-    std::vector<quota::FrId> needed = candidate.needed;
-    std::sort(needed.begin(), needed.end());
-    const Oracle answer =
-        options_.oracle(OracleQuery{node_, &workload_, amounts, needed, [this, &admission] {
-                                      Admission tried = admission;
-                                      return place_all(state_, workload_, tried, nullptr);
-                                    }});
-    if (answer == Oracle::kNoCandidates) {
-      note(candidate, Mode::kNoFit, PendingReason::kTopologyPlacementFailed, shortfall);
-      return;
-    }
-    lower(candidate, answer);
-    note(candidate, Mode::kPreempt, PendingReason::kTopologyPlacementFailed, shortfall);
-  }
-
-  static void lower(Candidate& candidate, Oracle answer) {
-    const bool reclaim = answer == Oracle::kOtherQueuesOnly;
-    candidate.reclaim_only =
-        candidate.mode == Mode::kPreempt ? candidate.reclaim_only && reclaim : reclaim;
-    candidate.has_candidates = candidate.has_candidates && answer != Oracle::kNoCandidates;
-  }
-
-  static void note(Candidate& candidate, Mode mode, PendingReason reason, const Cause& cause) {
-    candidate.mode = std::min(candidate.mode, mode);
-    if (candidate.why.causes.empty() || severity(reason) > severity(candidate.why.reason)) {
-      candidate.why = {reason, {cause}};
-    } else if (reason == candidate.why.reason) {
-      candidate.why.causes.push_back(cause);
-    }
+    // Where no one's leaving makes room on nodes, the flavor is no choice at all.
+    const bool hopeless = answer.oracle == Oracle::kNoCandidates;
+    candidate.lower(
+        hopeless ? Rank{Grade::kNoFit, 0} : Rank{grade_of(answer.oracle), answer.borrow_level},
+        queue_.fungibility.preference);
   }
 
   State& state_;
@@ -383,7 +497,11 @@ class Assigner {
   const ClusterQueueSpec& queue_;
   const AssignOptions& options_;
   quota::NodeIndex node_;
-  std::map<quota::FrId, Amount> assumed_;  ///< By earlier pod sets and groups of this workload.
+  std::vector<PodSetGroup> groups_;
+  Assignment blank_;  ///< Counts and usage, no flavors.
+  bool topology_only_ = true;
+  std::map<quota::FrId, Amount> assumed_;  ///< By earlier choices of this workload.
+  std::set<quota::FrId> needed_;
 };
 
 }  // namespace
@@ -391,6 +509,14 @@ class Assigner {
 Assignment assign_flavors(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
                           const AssignOptions& options) {
   return Assigner(state, workload, queue, options).run();
+}
+
+std::optional<Assignment> find_joint_fit(State& state, const WorkloadSpec& workload,
+                                         const ClusterQueueSpec& queue,
+                                         const AssignOptions& options, std::size_t budget) {
+  AssignOptions fit_only;
+  fit_only.counts = options.counts;
+  return Assigner(state, workload, queue, fit_only).run_jointly(budget);
 }
 
 }  // namespace muster::engine

@@ -4,8 +4,11 @@
 #include "engine/reason.hpp"
 #include "engine/state.hpp"
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -29,7 +32,16 @@ struct OracleQuery {
   std::vector<quota::FrId> needed;  ///< The ones that are short.
   std::function<bool()> nodes_fit;  ///< Empty: nodes do not matter.
 };
-using OracleFunction = std::function<Oracle(const OracleQuery&)>;
+struct OracleAnswer {
+  Oracle oracle = Oracle::kNoCandidates;
+  /// The highest of the amounts, with those gone who would have to go.
+  std::int64_t borrow_level = 0;
+};
+using OracleFunction = std::function<OracleAnswer(const OracleQuery&)>;
+
+/// Where scans of flavors begin: the first pod set of a group and the index of a resource group ->
+/// index of the flavor. Absent: at the first one.
+using ScanStart = std::map<std::pair<std::size_t, std::size_t>, std::size_t>;
 
 struct Assignment {
   Mode mode = Mode::kNoFit;
@@ -39,6 +51,8 @@ struct Assignment {
   std::vector<quota::FrId> needed;  ///< kPreempt: what victims must use.
   std::int64_t borrow_level = 0;
   Explanation why;  ///< Not kFit: what binds.
+  /// Scans that stopped before their last flavor, and where they would go on.
+  ScanStart rest;
 };
 
 struct AssignOptions {
@@ -46,11 +60,23 @@ struct AssignOptions {
   bool quota_only = false;
   /// Absent: nothing can be preempted.
   OracleFunction oracle;
+  /// Pods by pod set, as far as they are left to run; empty: all that are left.
+  std::vector<std::int64_t> counts;
+  ScanStart start;
 };
 
-/// The best assignment on the state as it is now. The workload's queue must be in the tree.
+/// The best assignment on the state as it is now: pod set by pod set, resource group by resource
+/// group, each with what the ones before it left. The workload's queue must be in the tree.
 [[nodiscard]] Assignment assign_flavors(State& state, const WorkloadSpec& workload,
                                         const ClusterQueueSpec& queue,
                                         const AssignOptions& options);
+
+/// A combination of flavors that fits as a whole where taking the best for each pod set in turn
+/// leaves none for a later one; the first in the order of the queue's flavors. Nothing: there is
+/// none, no choice to make, or `budget` flavors were judged. Of the options only `counts` matter.
+[[nodiscard]] std::optional<Assignment> find_joint_fit(State& state, const WorkloadSpec& workload,
+                                                       const ClusterQueueSpec& queue,
+                                                       const AssignOptions& options,
+                                                       std::size_t budget);
 
 }  // namespace muster::engine

@@ -12,6 +12,9 @@ struct Options {
   /// Configuration `resources.quotaCheckStrategy` IgnoreUndeclared: requests for resources that a
   /// ClusterQueue has no quota for do not count; false: who makes them waits.
   bool ignore_undeclared_resources = false;
+  /// Flavors of several pod sets are chosen together where one by one leads nowhere; off with
+  /// `profile: kueue`.
+  bool joint_flavors = true;
 };
 
 }  // namespace muster::engine

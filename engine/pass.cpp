@@ -1,5 +1,6 @@
 #include "engine/pass.hpp"
 
+#include "engine/attempt.hpp"
 #include "engine/planner.hpp"
 #include "engine/trial.hpp"
 
@@ -101,6 +102,12 @@ std::optional<Explanation> Pass::unusable_class(const ClusterQueueSpec& queue,
         {QueueUnusable{fmt::format("ClusterQueue {} does not accept workloads of namespace {}",
                                    queue.name(), member.key.ns)}}};
   }
+  for (const PodSetSpec& pod_set : member.pod_sets) {
+    if (pod_set.unfit.empty()) continue;
+    return Explanation{PendingReason::kMisconfigured,
+                       {QueueUnusable{fmt::format("pods of {} could not be created: {}",
+                                                  pod_set.name, pod_set.unfit)}}};
+  }
   return std::nullopt;
 }
 
@@ -170,22 +177,6 @@ void Pass::push_head(const ClusterQueueName& name) {
   heads_.insert(*best);
 }
 
-OracleFunction Pass::oracle(const ClusterQueueName& queue) {
-  return [this, queue](const OracleQuery& query) {
-    PreemptionRequest request;
-    request.preemptor = query.workload;
-    request.queue = queue;
-    request.amounts = query.amounts;
-    request.needed = query.needed;
-    request.nodes_fit = query.nodes_fit;
-    const auto victims = find_victims(state_, request, work_);
-    if (!victims) return Oracle::kNoCandidates;
-    const bool own = std::any_of(victims->begin(), victims->end(),
-                                 [](const Victim& victim) { return victim.own_queue; });
-    return own ? Oracle::kOwnQueue : Oracle::kOtherQueuesOnly;
-  };
-}
-
 void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   WorkloadRecord& record = state_.workloads.at(head.order.key);
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
@@ -194,34 +185,21 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
     cursor.considered.insert_or_assign(head.class_key, head.order);
   }
 
-  AssignOptions options;
-  options.oracle = oracle(head.queue);
-  const Assignment assignment = assign_flavors(state_, record.spec, queue, options);
-  if (assignment.mode == Mode::kFit) {
-    admit(record, assignment, effects);
+  const Attempt tried = attempt(state_, record.spec, queue, work_);
+  if (tried.assignment.mode == Mode::kFit) {
+    admit(record, tried.assignment, effects);
     return;
   }
-  if (assignment.mode == Mode::kPreempt) {
-    PreemptionRequest request;
-    request.preemptor = &record.spec;
-    request.queue = head.queue;
-    request.amounts = assignment.amounts;
-    request.needed = assignment.needed;
-    request.nodes_fit = [&] {
-      Admission tried = assignment.admission;
-      return place_all(state_, record.spec, tried, nullptr);
-    };
-    if (const auto victims = find_victims(state_, request, work_)) {
-      await(record, assignment, *victims, effects);
-      if (queue.strategy == QueueingStrategy::kStrictFifo) {
-        block_behind(head.queue, record.spec.key, effects);
-      }
-      return;
+  if (tried.victims) {
+    await(record, tried.assignment, *tried.victims, effects);
+    if (queue.strategy == QueueingStrategy::kStrictFifo) {
+      block_behind(head.queue, record.spec.key, effects);
     }
+    return;
   }
   // Within a pass the state only gets fuller: what the first of a class was refused, all are.
   cursor.dropped.insert(head.class_key);
-  give_verdict(head.queue, head.class_key, assignment.why, effects);
+  give_verdict(head.queue, head.class_key, tried.assignment.why, effects);
   if (queue.strategy == QueueingStrategy::kStrictFifo) {
     block_behind(head.queue, record.spec.key, effects);
   }

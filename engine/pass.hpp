@@ -68,7 +68,6 @@ class Pass {
                     const Explanation& explanation, std::vector<Effect>& effects);
   void block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
                     std::vector<Effect>& effects);
-  [[nodiscard]] OracleFunction oracle(const ClusterQueueName& queue);
 
   State& state_;
   Instant now_;

@@ -118,6 +118,7 @@ struct PodSetSpec {
   NodeConstraints constraints;
   std::optional<TopologyRequest> topology;  ///< Absent: none asked.
   std::string group;  ///< Pod sets of one group get the same flavors; empty: a group of its own.
+  std::string unfit;  ///< Why its pods could never be created; empty: they can.
 
   /// The pods that are still to run.
   [[nodiscard]] std::int64_t pods_left() const {

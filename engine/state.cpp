@@ -351,8 +351,9 @@ std::string pending_class_key(const WorkloadSpec& spec, const ClusterQueueName& 
   const auto out = std::back_inserter(buffer);
   fmt::format_to(out, "{}|{}|{}|{}", queue, spec.key.ns, spec.queue_name, spec.priority);
   for (const PodSetSpec& pod_set : spec.pod_sets) {
-    fmt::format_to(out, "|{};{};{};{};g{}", pod_set.name, pod_set.count,
-                   pod_set.min_count.value_or(-1), pod_set.reclaimable, pod_set.group);
+    fmt::format_to(out, "|{};{};{};{};g{};u{}", pod_set.name, pod_set.count,
+                   pod_set.min_count.value_or(-1), pod_set.reclaimable, pod_set.group,
+                   pod_set.unfit);
     for (const auto& [name, amount] : pod_set.quota_requests)
       fmt::format_to(out, ";q{}={}", name, amount);
     for (const auto& [name, amount] : pod_set.node_requests)

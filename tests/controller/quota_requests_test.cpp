@@ -179,5 +179,42 @@ TEST(RequestDefaults, FillInWhatThePodLeavesOut) {
       << "what does not decode changes nothing";
 }
 
+TEST(RequestDefaults, SayWhatTheApiServerWouldRefuse) {
+  RequestDefaults defaults;
+  const Namespace ns("team");
+  ASSERT_TRUE(defaults.upsert_limit_range(ns, "l", json(R"({"spec":{"limits":[
+    {"type":"Container","max":{"gpu":"4"},"min":{"gpu":"2"}},
+    {"type":"Pod","max":{"cpu":"3"}}]}})")));
+  struct Case {
+    const char* sentence;
+    const char* containers;
+    const char* says;  // empty: fine
+  };
+  const Case cases[] = {
+      {"within all bounds", R"([{"name":"c","resources":{"requests":{"gpu":"3","cpu":"3"}}}])", ""},
+      {"a request above its limit",
+       R"([{"name":"c","resources":{"requests":{"x":"2"},"limits":{"x":"1"}}}])",
+       "container c asks for 2 x, above its limit of 1"},
+      {"a limit above the maximum of a container",
+       R"([{"name":"c","resources":{"limits":{"gpu":"5"}}}])", "allows at most 4"},
+      {"a request below the minimum", R"([{"name":"c","resources":{"requests":{"gpu":"1"}}}])",
+       "wants at least 2"},
+      {"together above the maximum of a pod",
+       R"([{"name":"c","resources":{"requests":{"cpu":"2"}}},
+           {"name":"d","resources":{"requests":{"cpu":"2"}}}])",
+       "a pod has 4 cpu"},
+  };
+  for (const Case& c : cases) {
+    auto pod = kube::decode_pod_spec(json(fmt::format(R"({{"containers":{}}})", c.containers)))
+                   .value_or(kube::PodSpec());
+    defaults.apply(ns, pod);
+    const std::string why = defaults.violation(ns, pod).value_or("");
+    EXPECT_EQ(why.empty(), std::string(c.says).empty()) << c.sentence << ": " << why;
+    EXPECT_NE(why.find(c.says), std::string::npos) << c.sentence << ": " << why;
+    if (std::string(c.sentence).find("maximum") == std::string::npos) continue;
+    EXPECT_FALSE(defaults.violation(Namespace("other"), pod)) << "other namespaces are free";
+  }
+}
+
 }  // namespace
 }  // namespace muster::controller::testing

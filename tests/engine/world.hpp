@@ -42,7 +42,8 @@ struct JobOptions {
 
 class World {
  public:
-  explicit World(std::size_t budget = 0) : engine(Options{budget}) {
+  explicit World(std::size_t budget = 0) : World(Options{.settle_budget = budget}) {}
+  explicit World(const Options& options) : engine(options) {
     send(NamespaceUpserted{NamespaceSpec{Namespace("team"), {}}});
   }
 

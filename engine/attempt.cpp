@@ -1,0 +1,152 @@
+#include "engine/attempt.hpp"
+
+#include "engine/planner.hpp"
+#include "engine/trial.hpp"
+
+#include <algorithm>
+
+namespace muster::engine {
+namespace {
+
+/// Flavors judged in search of a combination that fits as a whole.
+constexpr std::size_t kJointBudget = 64;
+
+std::int64_t highest_level(const State& state, const OracleQuery& query) {
+  std::int64_t highest = 0;
+  for (const auto& [fr, amount] : query.amounts) {
+    highest = std::max(highest, state.tree.borrow_level(query.queue, fr, amount).level);
+  }
+  return highest;
+}
+
+class Attempter {
+ public:
+  Attempter(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
+            std::size_t& work)
+      : state_(state), workload_(workload), queue_(queue), work_(work) {
+    options_.oracle = [this](const OracleQuery& query) { return ask(query); };
+  }
+
+  Attempt run() {
+    Attempt whole = with_counts({});
+    if (whole.works()) return whole;
+    const std::int64_t steps = reduction_steps(workload_);
+    // The first step that works, taking for granted that every later one does as well.
+    std::optional<Attempt> best;
+    std::int64_t low = 1;
+    std::int64_t high = steps + 1;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      ++work_;
+      Attempt tried = with_counts(reduced_counts(workload_, middle));
+      if (tried.works()) {
+        best = std::move(tried);
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return best ? *std::move(best) : whole;
+  }
+
+ private:
+  Attempt with_counts(std::vector<std::int64_t> counts) {
+    options_.counts = std::move(counts);
+    options_.start.clear();
+    Attempt first = try_once();
+    if (first.works()) return first;
+    // A scan that stopped at a flavor which then leads nowhere goes on behind it (semantics b.7).
+    std::size_t rescans = 0;
+    for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {
+      rescans += group.flavors.size();
+    }
+    options_.start = first.assignment.rest;
+    for (; !options_.start.empty() && rescans > 0; --rescans) {
+      ++work_;
+      Attempt next = try_once();
+      if (next.works()) return next;
+      options_.start = std::move(next.assignment.rest);
+    }
+    if (!state_.options.joint_flavors) return first;
+    if (auto joint = find_joint_fit(state_, workload_, queue_, options_, kJointBudget)) {
+      return Attempt{*std::move(joint), std::nullopt};
+    }
+    return first;
+  }
+
+  Attempt try_once() {
+    Attempt result;
+    result.assignment = assign_flavors(state_, workload_, queue_, options_);
+    if (result.assignment.mode != Mode::kPreempt) return result;
+    const Admission& wanted = result.assignment.admission;
+    result.victims = find(result.assignment.amounts, result.assignment.needed, [&] {
+      Admission tried = wanted;
+      return place_all(state_, workload_, tried, nullptr);
+    });
+    return result;
+  }
+
+  std::optional<std::vector<Victim>> find(const quota::FrAmounts& amounts,
+                                          const std::vector<quota::FrId>& needed,
+                                          std::function<bool()> nodes_fit) {
+    PreemptionRequest request;
+    request.preemptor = &workload_;
+    request.queue = queue_.name();
+    request.amounts = amounts;
+    request.needed = needed;
+    request.nodes_fit = std::move(nodes_fit);
+    return find_victims(state_, request, work_);
+  }
+
+  OracleAnswer ask(const OracleQuery& query) {
+    const auto victims = find(query.amounts, query.needed, query.nodes_fit);
+    if (!victims) return {Oracle::kNoCandidates, highest_level(state_, query)};
+    bool own = false;
+    Trial gone(state_);
+    for (const WorkloadKey& key : state_.evicting) {
+      const WorkloadRecord& record = state_.workloads.at(key);
+      own = own || (victims->empty() && record.queue == queue_.name());
+      gone.remove(record);
+    }
+    for (const Victim& victim : *victims) {
+      own = own || victim.own_queue;
+      gone.remove(state_.workloads.at(victim.workload));
+    }
+    return {own ? Oracle::kOwnQueue : Oracle::kOtherQueuesOnly, highest_level(state_, query)};
+  }
+
+  State& state_;
+  const WorkloadSpec& workload_;
+  const ClusterQueueSpec& queue_;
+  std::size_t& work_;
+  AssignOptions options_;
+};
+
+std::int64_t slack(const PodSetSpec& pod_set) {
+  return pod_set.min_count ? std::max<std::int64_t>(0, pod_set.count - *pod_set.min_count) : 0;
+}
+
+}  // namespace
+
+std::int64_t reduction_steps(const WorkloadSpec& workload) {
+  std::int64_t steps = 0;
+  for (const PodSetSpec& pod_set : workload.pod_sets) steps += slack(pod_set);
+  return steps;
+}
+
+std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload, std::int64_t step) {
+  const std::int64_t steps = std::max<std::int64_t>(1, reduction_steps(workload));
+  std::vector<std::int64_t> counts;
+  for (const PodSetSpec& pod_set : workload.pod_sets) {
+    const __int128 product = static_cast<__int128>(slack(pod_set)) * step;
+    counts.push_back(pod_set.count - static_cast<std::int64_t>(product / steps));
+  }
+  return counts;
+}
+
+Attempt attempt(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
+                std::size_t& work) {
+  return Attempter(state, workload, queue, work).run();
+}
+
+}  // namespace muster::engine
