@@ -131,6 +131,7 @@ std::string_view to_string(WriteKind kind) {
                                                                        "delete_workload",
                                                                        "admit",
                                                                        "replan",
+                                                                       "reclaim",
                                                                        "evict",
                                                                        "release",
                                                                        "finish",
@@ -251,6 +252,7 @@ void Controller::Impl::succeeded(const InFlight& what, const kube::Json& body, I
     case WriteKind::kUpdateWorkload:
     case WriteKind::kAdmit:
     case WriteKind::kReplan:
+    case WriteKind::kReclaim:
     case WriteKind::kEvict:
     case WriteKind::kRelease:
     case WriteKind::kFinish:

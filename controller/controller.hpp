@@ -89,6 +89,7 @@ enum class WriteKind {
   kDeleteWorkload,
   kAdmit,
   kReplan,
+  kReclaim,  ///< Pods that ended well give their quota back.
   kEvict,
   kRelease,  ///< Admission cleared after the pods are gone.
   kFinish,
@@ -103,7 +104,7 @@ enum class WriteKind {
   kLocalQueueStatus,
   kEvent,
 };
-inline constexpr std::size_t kWriteKinds = 18;
+inline constexpr std::size_t kWriteKinds = 19;
 [[nodiscard]] std::string_view to_string(WriteKind kind);
 
 using WriteId = std::uint64_t;

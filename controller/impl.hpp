@@ -140,6 +140,8 @@ class Controller::Impl {
   void create_for_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
   /// True when Workload and owner had to be brought in line first.
   [[nodiscard]] bool follow_owner(WorkloadEntry& entry, const OwnerState& owner);
+  /// Pods that ended well give their quota back. True: that was this step.
+  [[nodiscard]] bool write_reclaimable(WorkloadEntry& entry, const OwnerState& owner, Instant now);
   void stop_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
   void start_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now);
   void suspend_owner(WorkloadEntry& entry, const OwnerState& owner);

@@ -46,6 +46,26 @@ Result<std::int64_t> job_pod_count(const Json& job, std::size_t /*index*/) {
   return count;
 }
 
+std::optional<std::int64_t> job_min_pod_count(const kube::ObjectMeta& meta, std::int64_t count,
+                                              std::size_t /*index*/) {
+  return min_job_pods(meta.find_annotation(kMinParallelism), count);
+}
+
+std::vector<std::vector<std::string_view>> job_count_fields(const kube::ObjectMeta& meta,
+                                                            std::size_t /*index*/) {
+  std::vector<std::vector<std::string_view>> fields = {{"spec", "parallelism"}};
+  const std::string* follow = meta.find_annotation(kCompletionsFollow);
+  if (follow != nullptr && *follow == "true") fields.push_back({"spec", "completions"});
+  return fields;
+}
+
+std::optional<std::int64_t> job_pods_left(const Json& job, std::size_t /*index*/) {
+  const Json completions = job.get("spec", "completions");
+  if (completions.missing()) return std::nullopt;
+  return std::max<std::int64_t>(0,
+                                completions.int_or(0) - job.get("status", "succeeded").int_or(0));
+}
+
 bool job_has_no_active_pod(const Json& job) {
   return job.get("status", "active").int_or(0) == 0;
 }
@@ -72,6 +92,9 @@ const std::array<OwnerKind, 1>& rows() {
       .suspend = {"spec", "suspend"},
       .templates = {{kMainPodSet, {"spec", "template"}}},
       .pod_count = job_pod_count,
+      .min_pod_count = job_min_pod_count,
+      .count_fields = job_count_fields,
+      .pods_left = job_pods_left,
       .is_stopped = job_is_stopped,
       .never_started = job_never_started,
       .fixed_ranks = job_fixed_ranks,
@@ -117,8 +140,10 @@ Result<OwnerState> read_owner(const OwnerKind& kind, const Json& object) {
     }
     Result<std::int64_t> count = kind.pod_count(object, i);
     if (!count) return fail(count.error());
-    owner.pod_sets.push_back(
-        OwnerPodSet{std::string(kind.templates[i].pod_set), *count, normal_template(pod_template)});
+    owner.pod_sets.push_back(OwnerPodSet{std::string(kind.templates[i].pod_set), *count,
+                                         normal_template(pod_template),
+                                         kind.min_pod_count(owner.meta, *count, i)});
+    owner.pods_left.push_back(kind.pods_left(object, i));
   }
   return owner;
 }

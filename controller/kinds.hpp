@@ -28,6 +28,15 @@ struct OwnerKind {
   std::vector<PodTemplatePath> templates;  ///< One per pod set.
   /// Pods of template `index`: for a Job min(parallelism, completions).
   Result<std::int64_t> (*pod_count)(const kube::Json& owner, std::size_t index);
+  /// The fewest pods that template `index` may run with, given how many it asks for; nothing: no
+  /// fewer than that.
+  std::optional<std::int64_t> (*min_pod_count)(const kube::ObjectMeta& meta, std::int64_t count,
+                                               std::size_t index);
+  /// The fields that are set to make template `index` run with fewer pods.
+  std::vector<std::vector<std::string_view>> (*count_fields)(const kube::ObjectMeta& meta,
+                                                             std::size_t index);
+  /// Pods of template `index` that have not ended well yet; nothing: that cannot be told.
+  std::optional<std::int64_t> (*pods_left)(const kube::Json& owner, std::size_t index);
   /// Its controller has seen the suspension and no pod of it runs any more: only then can the
   /// templates be changed.
   bool (*is_stopped)(const kube::Json& owner);
@@ -60,6 +69,7 @@ struct OwnerState {
   OwnerOutcome outcome = OwnerOutcome::kNone;
   std::string outcome_message;
   std::vector<OwnerPodSet> pod_sets;
+  std::vector<std::optional<std::int64_t>> pods_left;  ///< By pod set, see OwnerKind::pods_left.
 
   /// Templates may be changed together with the start.
   [[nodiscard]] bool templates_mutable() const { return suspended && (stopped || never_started); }

@@ -6,9 +6,12 @@
 namespace muster::controller {
 
 using kube::kAdmissionGate;
+using kube::kCompletionsFollow;
 using kube::kManagedLabel;
 using kube::kManagedPriorityClass;
+using kube::kMinParallelism;
 using kube::kOriginalPriorityClass;
+using kube::kPodSetGroup;
 using kube::kPodSetLabel;
 using kube::kPreferredTopology;
 using kube::kPriorityClassLabel;

@@ -13,6 +13,8 @@ namespace {
 
 using kube::Json;
 
+constexpr Duration kReclaimDelay = std::chrono::seconds(1);
+
 Json with_path(const Json& object, std::span<const std::string_view> path, const Json& value) {
   if (path.empty()) return value;
   return object.with(path.front(), with_path(object.get(path.front()), path.subspan(1), value));
@@ -38,11 +40,45 @@ bool same_pod_sets(const Json& desired, const Json& stored) {
     const Json have = stored.at(i);
     if (want.get("name").string_or("") != have.get("name").string_or("") ||
         want.get("count").int_or(1) != have.get("count").int_or(1) ||
+        want.get("minCount").int_or(0) != have.get("minCount").int_or(0) ||
         !(want.get("template") == normal_template(have.get("template")))) {
       return false;
     }
   }
   return true;
+}
+
+/// With `count` pods in pod set `index`; as it was when it has them already.
+Json with_count(Json changes, const OwnerState& owner, std::size_t index, std::int64_t count) {
+  if (count == owner.pod_sets[index].count) return changes;
+  if (changes.missing()) changes = Json::object({});
+  for (const std::vector<std::string_view>& field : owner.kind->count_fields(owner.meta, index)) {
+    changes = with_path(changes, field, Json::number(count));
+  }
+  return changes;
+}
+
+const kube::WorkloadPodSet* stored_pod_set(const WorkloadEntry& entry, const std::string& name) {
+  const auto& stored = entry.object->pod_sets;
+  const auto found = std::find_if(stored.begin(), stored.end(),
+                                  [&](const auto& known) { return known.name == name; });
+  return found == stored.end() ? nullptr : &*found;
+}
+
+/// The pods it may start with; other than what it asks for only where it allows fewer.
+std::int64_t admitted_count(const WorkloadEntry& entry, const OwnerPodSet& pod_set) {
+  const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
+  if (stored == nullptr || !stored->min_count) return pod_set.count;
+  for (const engine::PodSetAssignment& assigned : entry.fed->admission->pod_sets) {
+    if (assigned.name.value() == pod_set.name) return assigned.count;
+  }
+  return pod_set.count;
+}
+
+/// The pods it asked for before it was started with fewer.
+std::int64_t original_count(const WorkloadEntry& entry, const OwnerPodSet& pod_set) {
+  const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
+  return stored != nullptr && stored->min_count ? stored->count : pod_set.count;
 }
 
 LabelMap template_annotations(const OwnerState& owner) {
@@ -89,6 +125,7 @@ void Controller::Impl::reconcile_owner(WorkloadEntry& entry, const OwnerState& o
         admit_patch(*entry.object, *entry.object->admission, "The workload is admitted", now));
   }
   if (entry.admit) return write_admission(entry, now);
+  if (write_reclaimable(entry, owner, now)) return;
   if (!reserved) return write_pending(entry, now);
   if (owner.suspended) {
     start_owner(entry, owner, now);
@@ -184,6 +221,38 @@ bool Controller::Impl::follow_owner(WorkloadEntry& entry, const OwnerState& owne
   return true;
 }
 
+bool Controller::Impl::write_reclaimable(WorkloadEntry& entry, const OwnerState& owner,
+                                         Instant now) {
+  std::map<std::string, std::int64_t> reclaimable;
+  for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
+    const kube::WorkloadPodSet* stored = stored_pod_set(entry, owner.pod_sets[i].name);
+    if (stored == nullptr || stored->count <= 1 || !owner.pods_left[i]) continue;
+    const std::int64_t ended = stored->count - *owner.pods_left[i];
+    if (ended > 0) reclaimable.emplace(stored->name, ended);
+  }
+  const auto& known = entry.object->reclaimable_pods;
+  if (is_reserved(*entry.object)) {
+    // Given back once, given back for good.
+    for (const auto& [name, count] : known) {
+      std::int64_t& now_ended = reclaimable[name];
+      now_ended = std::max(now_ended, count);
+    }
+  }
+  if (reclaimable == known) {
+    entry.reclaim_at.reset();
+    return false;
+  }
+  // Pods of a gang tend to end together, and then the whole workload is done.
+  if (!entry.reclaim_at) entry.reclaim_at = now + kReclaimDelay;
+  if (now < *entry.reclaim_at) {
+    schedule(entry.key, *entry.reclaim_at);
+    return false;
+  }
+  entry.reclaim_at.reset();
+  patch_workload(entry, WriteKind::kReclaim, reclaim_patch(*entry.object, reclaimable));
+  return true;
+}
+
 void Controller::Impl::stop_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
   if (!owner.suspended) return suspend_owner(entry, owner);
   if (const Json changes = restoration(entry, owner); changes.present()) {
@@ -206,6 +275,7 @@ void Controller::Impl::start_owner(WorkloadEntry& entry, const OwnerState& owner
     if (difference.present()) {
       changes = with_path(changes, owner.kind->templates[i].path, difference);
     }
+    changes = with_count(changes, owner, i, admitted_count(entry, pod_set));
   }
   patch_owner(entry, owner, WriteKind::kResume, changes);
 }
@@ -225,6 +295,7 @@ Json Controller::Impl::restoration(const WorkloadEntry& entry, const OwnerState&
     if (difference.present()) {
       changes = with_path(changes, owner.kind->templates[i].path, difference);
     }
+    changes = with_count(changes, owner, i, original_count(entry, pod_set));
   }
   return changes;
 }

@@ -71,6 +71,8 @@ struct WorkloadEntry {
   std::optional<Instant> plan_written_at;
   bool barrier_held = false;
 
+  std::optional<Instant> reclaim_at;  ///< When to write down the pods that ended well.
+
   // Members.
   /// Preempted by kube-scheduler; kept when the pod is gone before we looked.
   std::map<Uid, PreemptedMember> preempted;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <utility>
 
 namespace muster::controller {
@@ -56,6 +57,9 @@ Json topology_request(const Json& pod_template) {
     members.emplace_back("preferred", preferred);
   } else if (annotations.get(kUnconstrainedTopology).string_or("") == "true") {
     members.emplace_back("unconstrained", Json::boolean(true));
+  }
+  if (const Json group = annotations.get(kPodSetGroup); group.is_string()) {
+    members.emplace_back("podSetGroupName", group);
   }
   return members.empty() ? Json() : Json::object(members);
 }
@@ -119,8 +123,10 @@ Json normal_template(const Json& pod_template) {
 Json pod_sets_json(const std::vector<OwnerPodSet>& pod_sets) {
   std::vector<Json> elements;
   for (const OwnerPodSet& pod_set : pod_sets) {
+    const Json min_count = pod_set.min_count ? Json::number(*pod_set.min_count) : Json();
     elements.push_back(Json::object({{"name", Json::string(pod_set.name)},
                                      {"count", Json::number(pod_set.count)},
+                                     {"minCount", min_count},
                                      {"template", normal_template(pod_set.pod_template)},
                                      {"topologyRequest", topology_request(pod_set.pod_template)}}));
   }
@@ -162,11 +168,22 @@ Json workload_object(const OwnerIdentity& owner, const std::vector<OwnerPodSet>&
                               {"active", Json::boolean(true)}})}});
 }
 
+std::optional<std::int64_t> min_job_pods(const std::string* annotation, std::int64_t count) {
+  if (annotation == nullptr) return std::nullopt;
+  std::int64_t least = 0;
+  const char* const end = annotation->data() + annotation->size();
+  const auto [stop, error] = std::from_chars(annotation->data(), end, least);
+  if (error != std::errc() || stop != end || least < 1 || least >= count) return std::nullopt;
+  return least;
+}
+
 Json workload_for_job(const kube::Job& job, const PriorityTable& table) {
-  return workload_object(OwnerIdentity{"batch/v1", "Job", job.meta},
-                         {OwnerPodSet{kMainPodSet, job.pod_count(), job.pod_template.raw}},
-                         resolve_priority(job.meta, job.pod_template.annotations,
-                                          job.pod_template.spec.priority_class_name, table));
+  return workload_object(
+      OwnerIdentity{"batch/v1", "Job", job.meta},
+      {OwnerPodSet{kMainPodSet, job.pod_count(), job.pod_template.raw,
+                   min_job_pods(job.meta.find_annotation(kMinParallelism), job.pod_count())}},
+      resolve_priority(job.meta, job.pod_template.annotations,
+                       job.pod_template.spec.priority_class_name, table));
 }
 
 Json workload_for_pod(const kube::Pod& pod, const Json& object, const PriorityTable& table) {

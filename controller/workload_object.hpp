@@ -50,7 +50,13 @@ struct OwnerPodSet {
   std::string name;
   std::int64_t count = 1;
   kube::Json pod_template;
+  std::optional<std::int64_t> min_count = std::nullopt;  ///< Absent: all its pods or none.
 };
+
+/// What annotation job-min-parallelism makes of a Job with `count` pods. Nothing: no such
+/// annotation (nullptr), or one that allows no fewer.
+[[nodiscard]] std::optional<std::int64_t> min_job_pods(const std::string* annotation,
+                                                       std::int64_t count);
 
 /// A pod template in the form it is stored and compared in: nulls left out.
 [[nodiscard]] kube::Json normal_template(const kube::Json& pod_template);

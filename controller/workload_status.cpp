@@ -86,6 +86,18 @@ Json replan_patch(const kube::Workload& workload, const kube::WorkloadAdmission&
   return patch(workload, Json::object({{"admission", kube::encode_admission(admission)}}));
 }
 
+Json reclaim_patch(const kube::Workload& workload,
+                   const std::map<std::string, std::int64_t>& reclaimable) {
+  std::vector<Json> elements;
+  for (const auto& [name, count] : reclaimable) {
+    elements.push_back(
+        Json::object({{"name", Json::string(name)}, {"count", Json::number(count)}}));
+  }
+  return patch(
+      workload,
+      Json::object({{"reclaimablePods", elements.empty() ? Json::null() : Json::array(elements)}}));
+}
+
 Json evict_patch(const kube::Workload& workload, const EvictionWords& words, Instant now) {
   Conditions conditions(workload, now);
   conditions.set("Evicted", true, words.reason, words.message);

@@ -5,6 +5,8 @@
 #include "base/time.hpp"
 #include "kube/codec/objects.hpp"
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,10 @@ namespace muster::controller {
 /// A new plan; conditions stay.
 [[nodiscard]] kube::Json replan_patch(const kube::Workload& workload,
                                       const kube::WorkloadAdmission& admission);
+
+/// Pods by pod set that ended well and need nothing any more.
+[[nodiscard]] kube::Json reclaim_patch(const kube::Workload& workload,
+                                       const std::map<std::string, std::int64_t>& reclaimable);
 
 struct EvictionWords {
   std::string reason;  ///< Of condition Evicted.

@@ -9,6 +9,7 @@ using kube::kAdmissionGate;
 using kube::kDefaultLocalQueue;
 using kube::kManagedLabel;
 using kube::kManagedPriorityClass;
+using kube::kMinParallelism;
 using kube::kNamespaceNameLabel;
 using kube::kOriginalPriorityClass;
 using kube::kPodSetLabel;

@@ -28,7 +28,6 @@ using kube::kUnconstrainedTopology;
 
 constexpr const char* kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
 constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
-constexpr const char* kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";
 
 /// The two versions of one Job, and what the snapshot knows of it.
 struct JobChange {
@@ -76,7 +75,8 @@ void check_labels_of_job(const Json& job, FieldErrors& errors) {
                       fmt::format("\"{}\" (want whole seconds above 0)", seconds.string_or(""))});
   }
   const Json least = job.get("metadata", "annotations", kMinParallelism);
-  if (least.present()) {
+  // A running Job has as many pods as were admitted, and may be at its least.
+  if (least.present() && is_suspended(job)) {
     const auto value = to_positive(least.string_or(""));
     const std::int64_t parallelism = job.get("spec", "parallelism").int_or(1);
     if (!value || *value >= parallelism) {

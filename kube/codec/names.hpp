@@ -14,6 +14,13 @@ inline constexpr const char* kRequiredTopology = "kueue.x-k8s.io/podset-required
 inline constexpr const char* kPreferredTopology = "kueue.x-k8s.io/podset-preferred-topology";
 inline constexpr const char* kUnconstrainedTopology =
     "kueue.x-k8s.io/podset-unconstrained-topology";
+/// On a pod template: pod sets of one name get the same flavors.
+inline constexpr const char* kPodSetGroup = "kueue.x-k8s.io/podset-group-name";
+/// On a Job: it may run with fewer pods, down to this many.
+inline constexpr const char* kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";
+/// On a Job, "true": completions follow parallelism when that is reduced.
+inline constexpr const char* kCompletionsFollow =
+    "kueue.x-k8s.io/job-completions-equal-parallelism";
 /// The LocalQueue of work that names none.
 inline constexpr const char* kDefaultLocalQueue = "default";
 

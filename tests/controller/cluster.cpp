@@ -354,8 +354,14 @@ std::vector<std::string> Cluster::broken_promises() const {
       continue;
     }
     for (const auto& assignment : workload->admission->pod_sets) {
+      // Pods that ended well gave their part back.
+      const auto ended = workload->reclaimable_pods.find(assignment.name);
+      const std::int64_t admitted = assignment.count.value_or(1);
+      std::int64_t left = workload->pod_sets.at(0).count;
+      if (ended != workload->reclaimable_pods.end()) left -= ended->second;
       for (const auto& [resource, quantity] : assignment.resource_usage) {
-        reserved[workload->admission->cluster_queue] += quantity.units_ceil();
+        reserved[workload->admission->cluster_queue] +=
+            quantity.units_ceil() / admitted * std::min(admitted, left);
       }
     }
   }

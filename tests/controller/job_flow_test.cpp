@@ -229,6 +229,70 @@ TEST(JobFlow, ChangesOfASuspendedJobReachItsWorkload) {
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
 }
 
+TEST(JobFlow, AJobThatMayBeSmallerStartsWithFewerPodsAndIsRestored) {
+  for (const bool completions_follow : {true, false}) {
+    Cluster cluster;
+    cluster.add_nodes(4);
+    cluster.add_flavor();
+    cluster.add_queue("regular", 0, "org");
+    cluster.add_queue("prod", 16, "org", kReclaim);
+    const Json job = cluster.add_job("borrower", 4, "regular");
+    Json annotations =
+        Json::object({{"kueue.x-k8s.io/job-min-parallelism", Json::string("1")},
+                      {"kueue.x-k8s.io/job-completions-equal-parallelism",
+                       Json::string(completions_follow ? "true" : "false")}});
+    cluster.api.store(ResourceKind::kJob,
+                      job.with("metadata", job.get("metadata").with("annotations", annotations)));
+    const auto number = [&](const char* field) {
+      return cluster.job("borrower").get("spec", field).int_or(-1);
+    };
+    ASSERT_TRUE(cluster.settle());
+    // 16 of 32 GPUs can be had.
+    EXPECT_EQ(cluster.bound_pods("borrower"), 2);
+    EXPECT_EQ(number("parallelism"), 2);
+    EXPECT_EQ(number("completions"), completions_follow ? 2 : 4);
+    const kube::Workload workload = cluster.workload_of("borrower");
+    EXPECT_EQ(workload.pod_sets.at(0).count, 4);
+    EXPECT_EQ(workload.pod_sets.at(0).min_count, 1);
+    EXPECT_EQ(workload.admission->pod_sets.at(0).count, 2);
+
+    cluster.add_job("owner", 2, "prod");
+    ASSERT_TRUE(cluster.settle());
+    EXPECT_EQ(cluster.pods("borrower"), 0);
+    EXPECT_EQ(cluster.bound_pods("owner"), 2);
+    EXPECT_EQ(number("parallelism"), 4);
+    EXPECT_EQ(number("completions"), 4);
+
+    cluster.api.finish_pods("team", "owner");
+    cluster.restart();
+    ASSERT_TRUE(cluster.settle());
+    EXPECT_EQ(cluster.bound_pods("borrower"), 2);
+    EXPECT_EQ(number("parallelism"), 2);
+    EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+  }
+}
+
+TEST(JobFlow, PodsThatEndedWellGiveTheirQuotaBack) {
+  Cluster cluster;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("q", 24);
+  const Json job = cluster.add_job("gang", 3, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.add_job("next", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("next"), 0);
+  const Json pod = cluster.api.pods_of(std::string(job.get("metadata", "uid").string_or(""))).front();
+  cluster.api.store(ResourceKind::kPod,
+                    pod.with("status", pod.get("status").with("phase", Json::string("Succeeded"))));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.workload_of("gang").reclaimable_pods,
+            (std::map<std::string, std::int64_t>{{"main", 1}}));
+  EXPECT_EQ(cluster.writes(WriteKind::kReclaim), 1);
+  EXPECT_EQ(cluster.bound_pods("next"), 1);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
 TEST(JobFlow, LimitRangesAndRuntimeClassesCountAsTheyWillForThePods) {
   Cluster cluster;
   cluster.add_nodes(4);
