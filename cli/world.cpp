@@ -281,7 +281,9 @@ controller::ObjectLookup lookup_in(const Directory& directory) {
   };
   lookup.hostname_of_node = [&directory](const NodeName& node) {
     const auto found = directory.hostname_by_node.find(node);
-    return found == directory.hostname_by_node.end() ? node.value() : found->second;
+    if (found == directory.hostname_by_node.end()) return node.value();
+    // Where nodes share a hostname, all but the first are written by their names.
+    return directory.node_by_hostname.at(found->second) == node ? found->second : node.value();
   };
   lookup.flavor_has_topology = [&directory](const FlavorName& flavor) {
     const auto found = directory.flavor_has_topology.find(flavor);

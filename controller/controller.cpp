@@ -238,6 +238,7 @@ void Controller::Impl::succeeded(const InFlight& what, const kube::Json& body, I
       entry->eviction.reset();
       break;
     case WriteKind::kDeleteWorkload:
+      if (!entry->object) break;  // The watch was faster.
       entry->retry_at = now + kDeletionPatience;
       schedule(entry->key, *entry->retry_at);
       break;
@@ -449,7 +450,7 @@ WorkloadEntry* Controller::Impl::find_by_owner(const Uid& owner_uid) {
 
 void Controller::Impl::erase_if_forgotten(const WorkloadKey& key) {
   const WorkloadEntry* entry = find(key);
-  if (entry == nullptr || entry->object || entry->in_flight) return;
+  if (entry == nullptr || entry->object || entry->in_flight || entry->leaving) return;
   if (owners_.contains(entry->owner_uid) || pods_.find(entry->owner_uid) != nullptr) return;
   if (const auto owner = by_owner_.find(entry->owner_uid);
       owner != by_owner_.end() && owner->second == key) {

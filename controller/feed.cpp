@@ -22,9 +22,19 @@ std::string_view namespace_of(const kube::Json& object) {
   return object.get("metadata", "namespace").string_or("");
 }
 
+/// The owner whose Workload this was, when the reference to it is gone (`kubectl delete
+/// --cascade=orphan`); empty for a Workload that never had one.
+Uid orphaned_from(const kube::Workload& workload) {
+  if (workload.meta.controller_owner() != nullptr) return {};
+  const std::string* uid = workload.meta.find_label(kJobUidLabel);
+  return uid != nullptr ? Uid(*uid) : Uid();
+}
+
 OwnerType owner_type_of(const kube::Workload& workload) {
   const kube::OwnerReference* owner = workload.meta.controller_owner();
-  if (owner == nullptr) return OwnerType::kNone;
+  if (owner == nullptr) {
+    return orphaned_from(workload).empty() ? OwnerType::kNone : OwnerType::kOwner;
+  }
   if (owner->api_version == "v1" && owner->kind == "Pod") return OwnerType::kPod;
   for (const OwnerKind& kind : owner_kinds()) {
     if (owner->api_version == kind.api_version && owner->kind == kind.kind) {
@@ -300,7 +310,7 @@ void Controller::Impl::upsert_workload(const kube::Json& object, Instant now) {
 
 void Controller::Impl::adopt(WorkloadEntry& entry, const kube::Workload& workload) {
   const kube::OwnerReference* owner = workload.meta.controller_owner();
-  const Uid uid = owner != nullptr ? owner->uid : Uid();
+  const Uid uid = owner != nullptr ? owner->uid : orphaned_from(workload);
   if (entry.object && entry.owner_uid == uid) return;
   entry.owner_uid = uid;
   entry.owner_type = owner_type_of(workload);
@@ -325,7 +335,7 @@ bool Controller::Impl::is_unreadable(const Uid& owner_uid) const {
 }
 
 void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
-  if (!entry.object || entry.surplus) return;
+  if (!entry.object || entry.surplus || entry.leaving) return;
   if (entry.fed && entry.fed->finished && kube::is_true(entry.object->conditions, "Finished")) {
     return;
   }
@@ -345,12 +355,17 @@ void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
     spec.admission = entry.admit ? entry.admit : entry.writing;
   }
   if (entry.fed == spec) return;
+  // What was decided about other pods is not worth writing.
+  const bool overtaken = entry.admit && entry.fed && !is_reserved(*entry.object) &&
+                         entry.fed->pod_sets != spec.pod_sets;
+  if (overtaken) entry.admit.reset();
   const bool released = entry.fed && entry.fed->admission && entry.fed->evicted && !spec.admission;
   if (spec.admission && entry.plan_generation == 0) unpublished_.insert(entry.key);
   if (released) entry.plan_generation = 0;
   entry.fed = std::move(spec);
   send(engine::WorkloadUpserted{*entry.fed}, now);
   if (released) send(engine::QuotaReleased{entry.key}, now);
+  if (overtaken) send(engine::AdmissionRefused{entry.key}, now);
 }
 
 void Controller::Impl::delete_workload(const WorkloadKey& key, const Uid& uid, Instant now) {
@@ -363,6 +378,10 @@ void Controller::Impl::delete_workload(const WorkloadKey& key, const Uid& uid, I
   }
   if (!uid.empty() && entry->object->meta.uid != uid) return;
   const bool was_surplus = entry->surplus;
+  // Pods may take their time to end, as long as their grace period says: until then they use what
+  // was admitted.
+  const bool leaving = !was_surplus && entry->fed && entry->fed->admission &&
+                       !entry->fed->finished && !members_gone(*entry, now);
   // Everything that was about the old object goes with it; the owner may still want a new one.
   WorkloadEntry fresh;
   fresh.key = key;
@@ -371,11 +390,20 @@ void Controller::Impl::delete_workload(const WorkloadKey& key, const Uid& uid, I
   fresh.owner_gone_at = entry->owner_gone_at;
   fresh.in_flight = entry->in_flight;
   fresh.replaced_at = std::move(entry->replaced_at);
+  if (leaving) {
+    fresh.leaving = true;
+    fresh.fed = std::move(entry->fed);
+    fresh.fed->evicted = true;
+  }
   *entry = std::move(fresh);
   unpublished_.erase(key);
   at_barrier_.erase(key);
   mark(key);
-  if (!was_surplus) send(engine::WorkloadDeleted{key}, now);
+  if (leaving) {
+    send(engine::WorkloadUpserted{*entry->fed}, now);
+  } else if (!was_surplus) {
+    send(engine::WorkloadDeleted{key}, now);
+  }
 }
 
 void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
@@ -386,7 +414,7 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
     ++stats_.stale_dropped;
     return;
   }
-  apply_pod_change(pods_.upsert(*pod, object), now);
+  apply_pod_change(pods_.upsert(*pod, object, is_orphaned(*pod)), now);
   const PodRecord* record = pods_.find(pod->meta.uid);
   if (record != nullptr && record->scheduler_preempted) {
     if (WorkloadEntry* entry = find_by_owner(record->member_of)) {
@@ -406,6 +434,13 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
   entry.owner_type = OwnerType::kPod;
   by_owner_[record->uid] = key;
   mark(key);
+}
+
+bool Controller::Impl::is_orphaned(const kube::Pod& pod) const {
+  const PodRecord* known = pods_.find(pod.meta.uid);
+  if (known == nullptr || pod.meta.controller_owner() != nullptr) return false;
+  const auto owner = owners_.find(known->member_of);
+  return owner == owners_.end() || owner->second.meta.deleted.has_value();
 }
 
 void Controller::Impl::apply_pod_change(const PodChange& change, Instant now) {
@@ -429,11 +464,14 @@ ObjectLookup Controller::Impl::lookup() const {
       .node_of_hostname = [this](const std::string& hostname) -> std::optional<NodeName> {
         const auto found = hostnames_.find(hostname);
         if (found == hostnames_.end() || found->second.empty()) return std::nullopt;
-        return *found->second.begin();
+        // Where nodes share a hostname, each is written by its name.
+        const NodeName named(hostname);
+        return found->second.contains(named) ? named : *found->second.begin();
       },
       .hostname_of_node = [this](const NodeName& node) -> std::string {
         const auto found = nodes_.find(node);
-        return found != nodes_.end() ? found->second : node.value();
+        if (found == nodes_.end()) return node.value();
+        return hostnames_.at(found->second).size() == 1 ? found->second : node.value();
       },
       .flavor_has_topology =
           [this](const FlavorName& flavor) {

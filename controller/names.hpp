@@ -25,7 +25,7 @@ inline constexpr const char* kJobUidLabel = "kueue.x-k8s.io/job-uid";
 inline constexpr const char* kClusterQueueLabel = "kueue.x-k8s.io/cluster-queue-name";
 inline constexpr const char* kLocalQueueLabel = "kueue.x-k8s.io/local-queue-name";
 /// Label, or the annotation of the same name: a pod of a group of plain pods.
-inline constexpr const char* kPodGroupLabel = "kueue.x-k8s.io/pod-group-name";
+using kube::kPodGroupLabel;
 
 // muster.dev: what muster adds.
 inline constexpr const char* kCapacityAnnotation = "muster.dev/capacity";

@@ -20,9 +20,9 @@ Json with_path(const Json& object, std::span<const std::string_view> path, const
   return object.with(path.front(), with_path(object.get(path.front()), path.subspan(1), value));
 }
 
-bool any_pinned(const OwnerState& owner) {
-  return std::any_of(owner.pod_sets.begin(), owner.pod_sets.end(), [](const OwnerPodSet& pod_set) {
-    return is_pinned(pod_set.pod_template, "");
+bool any_pinned_for(const OwnerState& owner, const std::string& workload) {
+  return std::any_of(owner.pod_sets.begin(), owner.pod_sets.end(), [&](const OwnerPodSet& pod_set) {
+    return is_pinned(pod_set.pod_template, workload);
   });
 }
 
@@ -65,20 +65,60 @@ const kube::WorkloadPodSet* stored_pod_set(const WorkloadEntry& entry, const std
   return found == stored.end() ? nullptr : &*found;
 }
 
+/// The pods that were admitted; nothing when none were.
+std::optional<std::int64_t> assigned_count(const WorkloadEntry& entry, const std::string& name) {
+  if (!entry.fed || !entry.fed->admission) return std::nullopt;
+  for (const engine::PodSetAssignment& assigned : entry.fed->admission->pod_sets) {
+    if (assigned.name.value() == name) return assigned.count;
+  }
+  return std::nullopt;
+}
+
 /// The pods it may start with; other than what it asks for only where it allows fewer.
 std::int64_t admitted_count(const WorkloadEntry& entry, const OwnerPodSet& pod_set) {
   const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
   if (stored == nullptr || !stored->min_count) return pod_set.count;
-  for (const engine::PodSetAssignment& assigned : entry.fed->admission->pod_sets) {
-    if (assigned.name.value() == pod_set.name) return assigned.count;
-  }
-  return pod_set.count;
+  return assigned_count(entry, pod_set.name).value_or(pod_set.count);
 }
 
-/// The pods it asked for before it was started with fewer.
+/// Pods that ended well and whose quota was given back, for good.
+std::int64_t reclaimed_count(const WorkloadEntry& entry, const std::string& name) {
+  const auto found = entry.object->reclaimable_pods.find(name);
+  return found == entry.object->reclaimable_pods.end() ? 0 : found->second;
+}
+
+/// The admission is about another number of pods than the Workload now has.
+bool is_outdated(const WorkloadEntry& entry) {
+  return std::any_of(entry.object->pod_sets.begin(), entry.object->pod_sets.end(),
+                     [&](const kube::WorkloadPodSet& stored) {
+                       const auto assigned = assigned_count(entry, stored.name);
+                       if (stored.min_count || !assigned) return false;
+                       const std::int64_t least =
+                           stored.count - reclaimed_count(entry, stored.name);
+                       return *assigned > stored.count || *assigned < least;
+                     });
+}
+
+/// More pods are still to run than quota is held for.
+bool has_outgrown_its_admission(const WorkloadEntry& entry, const OwnerState& owner) {
+  for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
+    const OwnerPodSet& pod_set = owner.pod_sets[i];
+    const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
+    const auto assigned = assigned_count(entry, pod_set.name);
+    if (stored == nullptr || !assigned) continue;
+    const std::int64_t wanted = std::min(pod_set.count, owner.pods_left[i].value_or(pod_set.count));
+    const std::int64_t held =
+        std::min(*assigned, stored->count - reclaimed_count(entry, pod_set.name));
+    if (wanted > held) return true;
+  }
+  return false;
+}
+
+/// The pods it asked for before we started it with fewer; a number that somebody else wrote stays.
 std::int64_t original_count(const WorkloadEntry& entry, const OwnerPodSet& pod_set) {
   const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
-  return stored != nullptr && stored->min_count ? stored->count : pod_set.count;
+  if (stored == nullptr || !stored->min_count) return pod_set.count;
+  return pod_set.count == admitted_count(entry, pod_set) ? stored->count : pod_set.count;
 }
 
 LabelMap template_annotations(const OwnerState& owner) {
@@ -172,34 +212,49 @@ std::optional<ResolvedPriority> Controller::Impl::priority_of(WorkloadEntry& ent
   return std::nullopt;
 }
 
+bool Controller::Impl::is_as_admitted(const WorkloadEntry& entry, const OwnerState& owner) const {
+  if (!is_managed(owner) || *owner.meta.find_label(kQueueNameLabel) != entry.object->queue_name) {
+    return false;
+  }
+  if (is_outdated(entry)) return false;
+  if (any_pinned_for(owner, entry.key.name)) {
+    // The start writes the template anew; how many pods there are is up to the owner.
+    return std::all_of(owner.pod_sets.begin(), owner.pod_sets.end(), [&](const auto& pod_set) {
+      const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
+      return stored != nullptr && original_count(entry, pod_set) == stored->count;
+    });
+  }
+  const Json desired = pod_sets_json(owner.pod_sets);
+  return same_pod_sets(desired, entry.pod_sets) || desired == entry.written_pod_sets;
+}
+
 bool Controller::Impl::follow_owner(WorkloadEntry& entry, const OwnerState& owner) {
   const bool reserved = is_reserved(*entry.object);
   if (!owner.suspended) {
-    if (reserved && all_pinned_for(owner, entry.key.name)) return false;
-    // It runs without our leave, or not where its plan is.
+    if (reserved && all_pinned_for(owner, entry.key.name) &&
+        !has_outgrown_its_admission(entry, owner)) {
+      return false;
+    }
+    // It runs without our leave, with more pods than it has leave for, or not where its plan is.
     suspend_owner(entry, owner);
     return true;
   }
-  if (any_pinned(owner) && reserved) return false;  // the start writes the template anew
+  if (reserved && is_as_admitted(entry, owner)) return false;
   if (const Json changes = restoration(entry, owner); changes.present()) {
     restore_owner(entry, owner, changes);
     return true;
   }
-  if (!is_managed(owner)) {
-    if (!reserved) delete_workload_object(entry);
-    return !reserved;
+  if (reserved || !is_managed(owner)) {
+    // What was admitted is not what would be started: begin anew, once the pods of a former start
+    // are gone.
+    if (members_gone(entry, now_)) delete_workload_object(entry);
+    return true;
   }
   const std::optional<ResolvedPriority> priority = priority_of(entry, owner, now_);
   const Json desired = pod_sets_json(owner.pod_sets);
   const std::string& queue = *owner.meta.find_label(kQueueNameLabel);
   const bool same_shape =
       same_pod_sets(desired, entry.pod_sets) || desired == entry.written_pod_sets;
-  if (reserved) {
-    if (same_shape) return false;
-    // What was admitted is not what would be started: begin anew.
-    delete_workload_object(entry);
-    return true;
-  }
   const bool same_priority = !priority || (priority->value == entry.object->priority.value_or(0) &&
                                            priority->name == entry.object->priority_class_name);
   if (same_shape && same_priority && queue == entry.object->queue_name) return false;
@@ -290,7 +345,7 @@ Json Controller::Impl::restoration(const WorkloadEntry& entry, const OwnerState&
   for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
     const OwnerPodSet& pod_set = owner.pod_sets[i];
     const Json original = original_template(entry, pod_set.name);
-    if (!is_pinned(pod_set.pod_template, "") || !original.present()) continue;
+    if (!is_pinned(pod_set.pod_template, entry.key.name) || !original.present()) continue;
     const Json difference = merge_diff(pod_set.pod_template, original);
     if (difference.present()) {
       changes = with_path(changes, owner.kind->templates[i].path, difference);

@@ -65,7 +65,7 @@ PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
 
 }  // namespace
 
-PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object) {
+PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool orphaned) {
   PodChange change;
   PodRecord record = make_record(pod, object);
   if (const auto named = by_key_.find(record.key);
@@ -88,6 +88,9 @@ PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object) {
       record.member_of = record.uid;
       record.meta = pod.meta;
       if (record.use) record.use->owner_uid = record.uid;
+    } else if (orphaned) {
+      record.member_of = known->second.member_of;
+      if (record.use) record.use->owner_uid = record.member_of;
     }
     unlink(known->second);
   }

@@ -53,7 +53,8 @@ struct PodChange {
 
 class PodIndex {
  public:
-  PodChange upsert(const kube::Pod& pod, const kube::Json& object);
+  /// `orphaned`: its owner went and left it behind; it stays a member of what that owner ran.
+  PodChange upsert(const kube::Pod& pod, const kube::Json& object, bool orphaned);
   /// Nothing to do for an unknown pod or another uid (an empty uid means whatever is there).
   PodChange erase(const PodKey& key, const Uid& uid);
 

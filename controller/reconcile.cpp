@@ -54,6 +54,13 @@ void Controller::Impl::reconcile(WorkloadEntry& entry, Instant now) {
   if (must_wait(entry, now)) return;
   at_barrier_.erase(entry.key);
   if (std::exchange(entry.eviction_refused, false)) send(engine::EvictionRefused{entry.key}, now);
+  if (entry.leaving) {
+    if (!members_gone(entry, now)) return let_leave(entry);
+    entry.leaving = false;
+    entry.fed.reset();
+    send(engine::WorkloadDeleted{entry.key}, now);
+    feed_workload(entry, now);
+  }
   if (entry.surplus) return delete_workload_object(entry);
   if (entry.object && kube::is_true(entry.object->conditions, "Finished"))
     return forget_work(entry);
@@ -71,6 +78,15 @@ void Controller::Impl::reconcile(WorkloadEntry& entry, Instant now) {
       }
       return reconcile_unowned(entry, now);
   }
+}
+
+void Controller::Impl::let_leave(WorkloadEntry& entry) {
+  const auto found = owners_.find(entry.owner_uid);
+  if (found == owners_.end()) return;
+  // Who took the Workload away under a running owner did not stop it.
+  const OwnerState& owner = found->second;
+  const bool runs = !owner.suspended && owner.outcome == OwnerOutcome::kNone && !owner.meta.deleted;
+  if (runs && is_managed(owner)) suspend_owner(entry, owner);
 }
 
 void Controller::Impl::forget_work(WorkloadEntry& entry) {

@@ -35,10 +35,12 @@ struct WorkloadEntry {
   WorkloadKey key;
   Uid owner_uid;
   OwnerType owner_type = OwnerType::kNone;
-  std::optional<kube::Workload> object;       ///< Absent: not created yet.
-  kube::Json pod_sets;                        ///< spec.podSets as stored.
-  std::optional<engine::WorkloadSpec> fed;    ///< What the engine was told last.
-  bool surplus = false;                       ///< A second Workload of one owner: to be deleted.
+  std::optional<kube::Workload> object;     ///< Absent: not created yet.
+  kube::Json pod_sets;                      ///< spec.podSets as stored.
+  std::optional<engine::WorkloadSpec> fed;  ///< What the engine was told last.
+  bool surplus = false;                     ///< A second Workload of one owner: to be deleted.
+  /// The object is gone and its pods are not: the engine goes on counting `fed`.
+  bool leaving = false;
   std::optional<Instant> owner_gone_at;       ///< The owner was seen to be missing.
   std::optional<Uid> deleted_while_creating;  ///< So that the answer does not revive it.
   kube::Json written_pod_sets;                ///< What we last sent as spec.podSets.

@@ -162,6 +162,7 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
     }
     return;
   }
+  if (!spec.active) s.wants_pass = true;  // Passes take back what is deactivated.
   const Phase phase = spec.evicted ? Phase::kEvicting : Phase::kReserved;
   if (record.holds_quota() && *record.admission == *spec.admission &&
       record.usage == State::usage_of(spec, *spec.admission)) {

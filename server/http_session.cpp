@@ -171,6 +171,11 @@ class Session final : public SessionControl, public std::enable_shared_from_this
   }
 
   asio::awaitable<error_code> read_more() {
+    // Only a header, or what stands between chunks, can pile up here: the parser's own limits do
+    // not see the latter.
+    if (buffer_.size() > state_->config.max_header_bytes + kReadChunk) {
+      co_return http::make_error_code(http::error::header_limit);
+    }
     const asio::mutable_buffer space = buffer_.prepare(kReadChunk);
     const Transfer transfer = co_await stream_.read_some(space);
     buffer_.commit(transfer.bytes);

@@ -12,6 +12,7 @@ using kube::kManagedPriorityClass;
 using kube::kMinParallelism;
 using kube::kNamespaceNameLabel;
 using kube::kOriginalPriorityClass;
+using kube::kPodGroupLabel;
 using kube::kPodSetLabel;
 using kube::kPriorityClassLabel;
 using kube::kQueueNameLabel;

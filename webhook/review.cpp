@@ -115,13 +115,13 @@ Result<AdmissionRequest> decode_review(const Json& review) {
 
 std::string encode_response(std::string_view uid, const AdmissionResponse& response) {
   const bool patched = response.allowed && response.patch.size() > 0;
-  const Json answer =
-      Json::object({{"uid", Json::string(uid)},
-                    {"allowed", Json::boolean(response.allowed)},
-                    {"status", response.allowed ? Json() : encode_status(response.errors)},
-                    {"patchType", patched ? Json::string("JSONPatch") : Json()},
-                    {"patch", patched ? Json::string(kube::base64_encode(response.patch.dump())) : Json()},
-                    {"warnings", encode_warnings(response.warnings)}});
+  const Json answer = Json::object(
+      {{"uid", Json::string(uid)},
+       {"allowed", Json::boolean(response.allowed)},
+       {"status", response.allowed ? Json() : encode_status(response.errors)},
+       {"patchType", patched ? Json::string("JSONPatch") : Json()},
+       {"patch", patched ? Json::string(kube::base64_encode(response.patch.dump())) : Json()},
+       {"warnings", encode_warnings(response.warnings)}});
   return Json::object({{"apiVersion", Json::string("admission.k8s.io/v1")},
                        {"kind", Json::string("AdmissionReview")},
                        {"response", answer}})

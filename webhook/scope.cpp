@@ -42,22 +42,16 @@ bool has_local_queue(const Namespace& ns, const std::string& name, const Snapsho
 
 std::shared_ptr<const engine::WorkloadView> find_owner_workload(const kube::ObjectMeta& meta,
                                                                 const Snapshot& snapshot) {
+  // Anybody may write any owner reference. What a queued pod starts (a Spark driver its executors)
+  // is work of its own, and other kinds own no Workload.
   const kube::OwnerReference* const owner = meta.controller_owner();
-  // What a queued pod starts (a Spark driver its executors) is work of its own.
-  if (owner == nullptr || owner->kind == "Pod") return nullptr;
+  if (owner == nullptr || owner->api_version != "batch/v1" || owner->kind != "Job") return nullptr;
   return snapshot.find_workload(owner->uid);
-}
-
-bool has_managed_ancestor(const kube::ObjectMeta& job, const Snapshot& snapshot) {
-  // Jobs do not control Jobs: who claims that wants to start without quota.
-  const kube::OwnerReference* const owner = job.controller_owner();
-  return owner != nullptr && owner->kind != "Job" && find_owner_workload(job, snapshot) != nullptr;
 }
 
 Queueing queueing_of_job(const kube::ObjectMeta& meta, const Namespace& ns,
                          const Snapshot& snapshot, const WebhookOptions& options) {
   if (!is_in_scope(ns, snapshot, options)) return {};
-  if (has_managed_ancestor(meta, snapshot)) return {};
   return queueing_of(meta, ns, snapshot, options);
 }
 
@@ -68,11 +62,15 @@ Queueing queueing_of_pod(const kube::ObjectMeta& meta, const Namespace& ns,
   pod.meta = meta;
   if (pod.is_daemon() || pod.is_mirror()) return {};
   if (find_owner_workload(meta, snapshot)) return {};
-  const bool has_controller = meta.controller_owner() != nullptr;
   // Pods of a started Job carry the pod set's label even where the snapshot does not know their
-  // workload any more; they never queue on their own.
-  if (has_controller && meta.find_label(kPodSetLabel) != nullptr) return {};
-  if (has_controller && label_of(meta, kQueueNameLabel).empty()) return {};
+  // workload any more; they never queue on their own, nor do those of a Job that is not queued. Of
+  // other controllers anybody may write a reference.
+  const kube::OwnerReference* const owner = meta.controller_owner();
+  const bool has_job = owner != nullptr && owner->api_version == "batch/v1" && owner->kind == "Job";
+  if (has_job &&
+      (meta.find_label(kPodSetLabel) != nullptr || label_of(meta, kQueueNameLabel).empty())) {
+    return {};
+  }
   return queueing_of(meta, ns, snapshot, options);
 }
 

@@ -17,13 +17,9 @@ namespace muster::webhook {
 [[nodiscard]] bool is_in_scope(const Namespace& ns, const engine::Snapshot& snapshot,
                                const WebhookOptions& options);
 
-/// The workload that the controller owner belongs to; null: it has none that is queued.
+/// The workload of the Job that controls a pod; null: no Job does, or none that is queued.
 [[nodiscard]] std::shared_ptr<const engine::WorkloadView> find_owner_workload(
     const kube::ObjectMeta& meta, const engine::Snapshot& snapshot);
-
-/// The Job is part of something larger that is queued as a whole, and does not queue itself.
-[[nodiscard]] bool has_managed_ancestor(const kube::ObjectMeta& job,
-                                        const engine::Snapshot& snapshot);
 
 /// How an object of a kind that can be queued stands to the queues.
 struct Queueing {

@@ -247,8 +247,7 @@ void judge_job(const AdmissionRequest& request, const Snapshot& snapshot,
     // Only a new Job is put into `default`; one that was there before goes on without a queue.
     queueing.managed = options.manage_jobs_without_queue_name;
   }
-  const bool was_queued = change.workload || (!has_managed_ancestor(*meta, snapshot) &&
-                                              !label(change.before, kQueueNameLabel).empty());
+  const bool was_queued = change.workload || !label(change.before, kQueueNameLabel).empty();
   if (!queueing.managed && !was_queued) return;
   if (!job.get("spec", "template", "spec").get("schedulingGroup").missing()) return;
 

@@ -130,6 +130,12 @@ void check_new_pod(const AdmissionRequest& request, const kube::ObjectMeta& meta
   if (const auto decoded = kube::decode_pod(pod)) {
     result.warnings = warn_about_queue(request.ns, queueing.queue, decoded->spec, 1, snapshot);
   }
+  if (!label_of(meta, kPodGroupLabel).empty()) {
+    result.warnings.emplace_back(
+        "groups of pods (kueue.x-k8s.io/pod-group-name) are not served yet: the pod waits behind "
+        "its "
+        "gate; use a Job with as many pods");
+  }
   if (pod.get("spec", "resourceClaims").size() > 0) {
     result.warnings.emplace_back("spec.resourceClaims are not counted against any quota");
   }

@@ -62,6 +62,14 @@ void check_pod_sets(const Json& pod_sets, FieldErrors& errors) {
   }
 }
 
+bool has_controller(const Json& workload) {
+  const Json owners = workload.get("metadata", "ownerReferences");
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (owners.at(i).get("controller").bool_or(false)) return true;
+  }
+  return false;
+}
+
 bool has_quota(const Json& workload) {
   const Json conditions = workload.get("status", "conditions");
   for (std::size_t i = 0; i < conditions.size(); ++i) {
@@ -102,8 +110,11 @@ void judge_workload(const AdmissionRequest& request, const WebhookOptions& optio
   if (!request.sub_resource.empty()) return;
   const Json pod_sets = request.object.get("spec", "podSets");
   const Json former = request.old_object.get("spec", "podSets");
-  if (request.operation == Operation::kUpdate && has_quota(request.old_object) &&
-      !(pod_sets == former)) {
+  if (request.operation != Operation::kUpdate || pod_sets == former) return;
+  if (has_controller(request.old_object)) {
+    result.errors.push_back({"spec.podSets", FieldErrorCode::kForbidden,
+                             "follow the owner of the Workload; change that instead"});
+  } else if (has_quota(request.old_object)) {
     result.errors.push_back(
         {"spec.podSets", FieldErrorCode::kForbidden,
          "cannot change while quota is reserved for them; set spec.active to false first"});

@@ -12,6 +12,7 @@ from e2e.harness import fleet
 from e2e.harness.controlplane import ControlPlane
 from e2e.harness.muster import Muster
 from e2e.harness.process import ProcessError
+from e2e.harness.tools import muster_binary, tools
 from e2e.quickstart import scenario
 from e2e.quickstart.observe import Observer
 from e2e.quickstart.state import Busy, Hold, complaint
@@ -70,6 +71,12 @@ def main() -> int:
             plane.stop()
         hold.release()
     if keep and up:
+        say(f"""
+kubectl       {tools() / "kubectl"}
+muster        {muster_binary()}   (decide, certs; its log is in {arguments.dir / 'log'})
+fake nodes    any Node with the annotation kwok.x-k8s.io/node: fake
+next          docs/using.md; queues to start from: kubectl apply -k manifests/examples/research-fleet
+stop it all   ./quickstart --down --dir {arguments.dir}""")
         print(f"KUBECONFIG={plane.kubeconfig}", flush=True)
     elif not keep:
         say(f"nothing is left running; logs are in {arguments.dir / 'log'}")

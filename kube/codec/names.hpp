@@ -8,6 +8,8 @@ inline constexpr const char* kQueueNameLabel = "kueue.x-k8s.io/queue-name";
 inline constexpr const char* kPriorityClassLabel = "kueue.x-k8s.io/priority-class";
 inline constexpr const char* kManagedLabel = "kueue.x-k8s.io/managed";
 inline constexpr const char* kPodSetLabel = "kueue.x-k8s.io/podset";
+/// A label, or in old manifests an annotation.
+inline constexpr const char* kPodGroupLabel = "kueue.x-k8s.io/pod-group-name";
 inline constexpr const char* kWorkloadAnnotation = "kueue.x-k8s.io/workload";
 inline constexpr const char* kAdmissionGate = "kueue.x-k8s.io/admission";
 inline constexpr const char* kRequiredTopology = "kueue.x-k8s.io/podset-required-topology";

@@ -147,6 +147,118 @@ TEST(JobFlow, QuotaIsReleasedOnlyWhenTheLastPodIsGone) {
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
 }
 
+TEST(JobFlow, QuotaOfADeletedJobIsHeldUntilItsPodsAreGone) {
+  Cluster cluster;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("first", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.api.grace_steps = 40;
+  cluster.api.erase(ResourceKind::kJob, "team", "first");
+  cluster.add_job("second", 2, "q");
+  for (int i = 0; i < 30; ++i) cluster.step();
+  EXPECT_FALSE(cluster.has_workload("first"));
+  EXPECT_TRUE(cluster.api.any_dying());
+  EXPECT_EQ(cluster.pods("second"), 0);
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("second"), 2);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, PodsThatADeletedJobLeavesBehindHoldItsQuotaAndThenGiveItBack) {
+  Cluster cluster;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("first", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  // kubectl delete job first --cascade=orphan
+  const Json orphan = json(R"({"metadata":{"ownerReferences":null}})");
+  cluster.api.store(
+      ResourceKind::kJob,
+      kube::merge_patch(cluster.job("first"),
+                        json(R"({"metadata":{"deletionTimestamp":"2023-11-14T22:13:20Z"}})")));
+  for (int i = 0; i < 3; ++i) cluster.step();
+  for (const ResourceKind kind : {ResourceKind::kPod, ResourceKind::kWorkload}) {
+    for (const Json& object : cluster.api.list(kind)) {
+      cluster.api.store(kind, kube::merge_patch(object, orphan));
+    }
+  }
+  for (int i = 0; i < 3; ++i) cluster.step();
+  cluster.api.erase(ResourceKind::kJob, "team", "first");
+  cluster.add_job("second", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.pass_time(std::chrono::seconds(10));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_FALSE(cluster.has_workload("first"));
+  EXPECT_EQ(cluster.api.list(ResourceKind::kPod).size(), 2U);
+  EXPECT_EQ(cluster.pods("second"), 0);
+
+  for (const Json& pod : cluster.api.list(ResourceKind::kPod)) {
+    cluster.api.erase(ResourceKind::kPod, "team",
+                      std::string(pod.get("metadata", "name").string_or("")));
+  }
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("second"), 2);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, ARunningJobThatIsSuspendedAndGrownQueuesForItsNewSize) {
+  Cluster cluster;
+  cluster.add_nodes(6);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("a"), 1);
+  cluster.api.store(ResourceKind::kJob, kube::merge_patch(cluster.job("a"), json(R"({"spec":{
+                      "suspend":true,"parallelism":6,"completions":6}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_TRUE(cluster.suspended("a"));
+  EXPECT_EQ(cluster.pods("a"), 0);
+  EXPECT_EQ(cluster.workload_of("a").pod_sets.at(0).count, 6);
+  EXPECT_FALSE(cluster.is_true("a", "QuotaReserved"));
+
+  cluster.api.store(ResourceKind::kJob, kube::merge_patch(cluster.job("a"), json(R"({"spec":{
+                      "parallelism":2,"completions":2}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("a"), 2);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, AJobThatGrowsWhileItRunsIsStoppedAndQueuesForItsNewSize) {
+  Cluster cluster;
+  cluster.add_nodes(6);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  // As while no webhook answers.
+  cluster.api.store(ResourceKind::kJob, kube::merge_patch(cluster.job("a"), json(R"({"spec":{
+                      "parallelism":6,"completions":6}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_TRUE(cluster.suspended("a"));
+  EXPECT_EQ(cluster.pods("a"), 0);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, ARunningJobThatIsSuspendedAndLeavesItsQueueIsLeftSuspendedAsItWas) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  const Json before = cluster.add_job("a", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  cluster.api.store(ResourceKind::kJob, kube::merge_patch(cluster.job("a"), json(R"({"spec":{
+                      "suspend":true},"metadata":{"labels":{"kueue.x-k8s.io/queue-name":null}}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_TRUE(cluster.suspended("a"));
+  EXPECT_EQ(cluster.pods("a"), 0);
+  EXPECT_FALSE(cluster.has_workload("a"));
+  EXPECT_EQ(cluster.job("a").get("spec", "template"), before.get("spec", "template"));
+}
+
 TEST(JobFlow, APodOnANodeThatDoesNotAnswerHoldsItsQuotaForSixtySecondsAfterItsGrace) {
   Cluster cluster;
   cluster.add_nodes(2);
@@ -237,10 +349,9 @@ TEST(JobFlow, AJobThatMayBeSmallerStartsWithFewerPodsAndIsRestored) {
     cluster.add_queue("regular", 0, "org");
     cluster.add_queue("prod", 16, "org", kReclaim);
     const Json job = cluster.add_job("borrower", 4, "regular");
-    Json annotations =
-        Json::object({{"kueue.x-k8s.io/job-min-parallelism", Json::string("1")},
-                      {"kueue.x-k8s.io/job-completions-equal-parallelism",
-                       Json::string(completions_follow ? "true" : "false")}});
+    Json annotations = Json::object({{"kueue.x-k8s.io/job-min-parallelism", Json::string("1")},
+                                     {"kueue.x-k8s.io/job-completions-equal-parallelism",
+                                      Json::string(completions_follow ? "true" : "false")}});
     cluster.api.store(ResourceKind::kJob,
                       job.with("metadata", job.get("metadata").with("annotations", annotations)));
     const auto number = [&](const char* field) {
@@ -282,7 +393,8 @@ TEST(JobFlow, PodsThatEndedWellGiveTheirQuotaBack) {
   cluster.add_job("next", 1, "q");
   ASSERT_TRUE(cluster.settle());
   EXPECT_EQ(cluster.bound_pods("next"), 0);
-  const Json pod = cluster.api.pods_of(std::string(job.get("metadata", "uid").string_or(""))).front();
+  const Json pod =
+      cluster.api.pods_of(std::string(job.get("metadata", "uid").string_or(""))).front();
   cluster.api.store(ResourceKind::kPod,
                     pod.with("status", pod.get("status").with("phase", Json::string("Succeeded"))));
   ASSERT_TRUE(cluster.settle());

@@ -7,6 +7,23 @@ namespace {
 
 using Log = std::vector<std::string>;
 
+TEST(Admission, ADeactivatedRunningWorkloadGoesWithoutAnythingElseHappening) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 1);
+  world.queue("a");
+  world.submit("job");
+  (void)world.settle();
+  ASSERT_TRUE(world.admitted("job"));
+  EXPECT_FALSE(world.engine.wants_settle(world.now));
+  WorkloadSpec& spec = world.specs[World::key("job")];
+  spec.active = false;
+  world.send(WorkloadUpserted{spec});
+  EXPECT_TRUE(world.engine.wants_settle(world.now));
+  (void)world.settle();
+  EXPECT_EQ(world.log.back(), "evict job");
+}
+
 TEST(Admission, AdmitsWhatFitsQuotaAndNodesAndSaysWhatTheRestLacks) {
   World world;
   world.flavor("h100");

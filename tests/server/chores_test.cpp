@@ -9,21 +9,22 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 namespace muster::server {
 namespace {
 
-kube::Json configuration(const std::string& text) { return *kube::Json::parse(text); }
+kube::Json configuration(const std::string& text) {
+  return *kube::Json::parse(text);
+}
 
 TEST(CaBundle, EveryEntryWithoutItGetsItGuardedByItsName) {
-  const auto patch = kube::Json::parse(ca_bundle_patch(
-      configuration(R"({"webhooks":[{"name":"a","clientConfig":{"url":"x"}},
+  const auto patch = kube::Json::parse(
+      ca_bundle_patch(configuration(R"({"webhooks":[{"name":"a","clientConfig":{"url":"x"}},
                                     {"name":"b","clientConfig":{"caBundle":"b2xk"}}]})"),
-      "PEM"));
+                      "PEM"));
   ASSERT_TRUE(patch.has_value());
   ASSERT_EQ(patch->size(), 4U);
   EXPECT_EQ(patch->at(0).get("op").string_or(""), "test");
@@ -34,11 +35,11 @@ TEST(CaBundle, EveryEntryWithoutItGetsItGuardedByItsName) {
 
 TEST(CaBundle, NothingIsWrittenWhereItIsThereAlready) {
   const std::string have = kube::base64_encode("PEM");
-  EXPECT_EQ(ca_bundle_patch(
-                configuration(R"({"webhooks":[{"name":"a","clientConfig":{"caBundle":")" + have +
-                              R"("}}]})"),
-                "PEM"),
-            "");
+  EXPECT_EQ(
+      ca_bundle_patch(configuration(R"({"webhooks":[{"name":"a","clientConfig":{"caBundle":")" +
+                                    have + R"("}}]})"),
+                      "PEM"),
+      "");
   EXPECT_EQ(ca_bundle_patch(configuration("{}"), "PEM"), "");
 }
 
@@ -62,10 +63,9 @@ class Folder : public testing::Test {
  protected:
   Folder()
       : path_(std::filesystem::temp_directory_path() /
-              ("muster-certs-" + std::string(testing::UnitTest::GetInstance()
-                                                 ->current_test_info()
-                                                 ->name()) +
-               "-" + std::to_string(::getpid()))) {
+              ("muster-certs-" +
+               std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + "-" +
+               std::to_string(::getpid()))) {
     std::filesystem::remove_all(path_);
   }
   ~Folder() override { std::filesystem::remove_all(path_); }

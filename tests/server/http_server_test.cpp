@@ -157,13 +157,17 @@ TEST_F(HttpServerTest, BrokenInputGetsA4xxAndTheServerLivesOn) {
                 "GET / HTTP/1.1\r\nA: " + std::string(2000, 'x') + "\r\n\r\n", 431},
            Case{"a header line without an end", "GET / HTTP/1.1\r\nA: " + std::string(2000, 'x'),
                 431},
+           Case{"a chunk extension without an end",
+                "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;" +
+                    std::string(100'000, 'x'),
+                431},
        }) {
     RawClient client(server_->port());
     client.send(c.bytes);
     EXPECT_EQ(client.receive().status, c.status) << c.sentence;
     EXPECT_TRUE(client.closed_by_server()) << c.sentence;
   }
-  EXPECT_EQ(server_->stats().bad_requests, 10U);
+  EXPECT_EQ(server_->stats().bad_requests, 11U);
   RawClient client(server_->port());
   client.post("/alive", "");
   EXPECT_EQ(client.receive().status, 200);

@@ -99,12 +99,15 @@ TEST(MutateJob, Table) {
              LabelSelector{.match_labels = {{"gpu", "yes"}}, .match_expressions = {}};
          w.ns("team", {{"gpu", "no"}});
        }},
-      {"a Job whose ancestor is queued is part of it", "Job",
+      {"a Job that names a queued object as its controller is not let through: anybody may", "Job",
        job(std::string(kQueued) +
-           R"(,"ownerReferences":[{"apiVersion":"x/v1","kind":"JobSet","name":"s","uid":"set",)"
+           R"(,"ownerReferences":[{"apiVersion":"x/v1","kind":"Thing","name":"s","uid":"set",)"
            R"("controller":true}])"),
-       "[]",
-       [](SnapshotBuilder& w, WebhookOptions&) { w.workload("set", WorkloadPhase::kPending, 1); }},
+       suspend,
+       [](SnapshotBuilder& w, WebhookOptions& o) {
+         o.protect_priority = false;
+         w.workload("set", WorkloadPhase::kAdmitted, 1);
+       }},
       {"a Job that names a queued Job as its controller is not: Jobs control no Jobs", "Job",
        job(std::string(kQueued) +
            R"(,"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"s","uid":"set",)"
@@ -171,8 +174,18 @@ TEST(MutatePod, Table) {
                                   R"("name":"g","uid":"g","controller":true}])"),
        "[]",
        [](SnapshotBuilder& w, WebhookOptions&) { w.workload("g", WorkloadPhase::kAdmitted, 1); }},
-      {"a controlled pod queues by its own label only", "Pod",
-       pod(R"("name":"p","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet",)"
+      {"a pod that names some other controller queues like any pod: anybody may write that", "Pod",
+       pod(R"("name":"p","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Thing",)"
+           R"("name":"r","uid":"r","controller":true}])"),
+       R"([{"op":"add","path":"/metadata/labels","value":{"kueue.x-k8s.io/queue-name":"default",)"
+       R"("kueue.x-k8s.io/managed":"true"}},)" +
+           gate + "]",
+       [](SnapshotBuilder& w, WebhookOptions& o) {
+         o.protect_priority = false;
+         w.local_queue("team", "default", "cq", 8);
+       }},
+      {"a pod of a Job that is not queued is left to it", "Pod",
+       pod(R"("name":"p","ownerReferences":[{"apiVersion":"batch/v1","kind":"Job",)"
            R"("name":"r","uid":"r","controller":true}])"),
        "[]",
        [](SnapshotBuilder& w, WebhookOptions&) { w.local_queue("team", "default", "cq", 8); }},

@@ -228,6 +228,14 @@ TEST(ValidateWorkload, PodSetsStayWhileQuotaIsReserved) {
             Paths{"spec.podSets"});
   const std::string free = with(kWorkload, R"("True")", R"("False")");
   EXPECT_EQ(refused(update("kueue.x-k8s.io", "Workload", json(free), json(grown))), Paths{});
+  // What a Job asks for is not smaller because its Workload says so.
+  const std::string owned =
+      R"({"metadata":{"name":"w","ownerReferences":[{"kind":"Job","name":"j",)"
+      R"("uid":"j","apiVersion":"batch/v1","controller":true}]},)";
+  const std::string of_job = owned + free.substr(free.find(R"("spec")"));
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "Workload", json(of_job),
+                           json(with(of_job, R"("count":2)", R"("count":1)")))),
+            Paths{"spec.podSets"});
 }
 
 TEST(ValidateWorkload, StatusIsMustersToWrite) {
@@ -389,14 +397,14 @@ TEST(ValidateJob, Changes) {
             R"("spec":{"nodeName":"n1","containers")"),
        with(kJob, R"("spec":{"containers")", R"("spec":{"nodeName":"n1","containers")"),
        {"spec.template.spec.nodeName"}},
-      {"a Job of a queued JobSet is started by its owner",
+      {"a Job that claims to be part of something admitted is not started by that",
        with(
            kJob, R"("uid":"j")",
-           R"("uid":"j","ownerReferences":[{"kind":"JobSet","apiVersion":"x/v1","name":"s","uid":"set","controller":true}])"),
+           R"("uid":"j","ownerReferences":[{"kind":"Thing","apiVersion":"x/v1","name":"s","uid":"set","controller":true}])"),
        with(
            kRunning, R"("uid":"j")",
-           R"("uid":"j","ownerReferences":[{"kind":"JobSet","apiVersion":"x/v1","name":"s","uid":"set","controller":true}])"),
-       {},
+           R"("uid":"j","ownerReferences":[{"kind":"Thing","apiVersion":"x/v1","name":"s","uid":"set","controller":true}])"),
+       {"spec.suspend"},
        [](SnapshotBuilder& w) { w.workload("set", WorkloadPhase::kAdmitted, 1); }},
   };
   for (const ChangeCase& c : cases) {
