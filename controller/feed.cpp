@@ -414,7 +414,7 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
     ++stats_.stale_dropped;
     return;
   }
-  apply_pod_change(pods_.upsert(*pod, object, is_orphaned(*pod)), now);
+  apply_pod_change(pods_.upsert(*pod, object, owner_lives(pod->meta.uid)), now);
   const PodRecord* record = pods_.find(pod->meta.uid);
   if (record != nullptr && record->scheduler_preempted) {
     if (WorkloadEntry* entry = find_by_owner(record->member_of)) {
@@ -436,11 +436,11 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
   mark(key);
 }
 
-bool Controller::Impl::is_orphaned(const kube::Pod& pod) const {
-  const PodRecord* known = pods_.find(pod.meta.uid);
-  if (known == nullptr || pod.meta.controller_owner() != nullptr) return false;
+bool Controller::Impl::owner_lives(const Uid& pod) const {
+  const PodRecord* known = pods_.find(pod);
+  if (known == nullptr) return false;
   const auto owner = owners_.find(known->member_of);
-  return owner == owners_.end() || owner->second.meta.deleted.has_value();
+  return owner != owners_.end() && !owner->second.meta.deleted;
 }
 
 void Controller::Impl::apply_pod_change(const PodChange& change, Instant now) {

@@ -73,8 +73,8 @@ class Controller::Impl {
   void delete_workload(const WorkloadKey& key, const Uid& uid, Instant now);
   void upsert_pod(const kube::Json& object, Instant now);
   void apply_pod_change(const PodChange& change, Instant now);
-  /// The pod has lost its owner, which is gone or on its way out.
-  [[nodiscard]] bool is_orphaned(const kube::Pod& pod) const;
+  /// What the pod is known to be a member of is there, and not on its way out.
+  [[nodiscard]] bool owner_lives(const Uid& pod) const;
   void adopt(WorkloadEntry& entry, const kube::Workload& workload);
   void feed_workload(WorkloadEntry& entry, Instant now);
   void priorities_changed();
@@ -143,6 +143,7 @@ class Controller::Impl {
   /// True when Workload and owner had to be brought in line first.
   /// The Workload is gone and its pods are not yet.
   void let_leave(WorkloadEntry& entry);
+  void take_back_released(WorkloadEntry& entry);
   [[nodiscard]] bool follow_owner(WorkloadEntry& entry, const OwnerState& owner);
   /// What would be started is what was admitted, in the queue that admitted it.
   [[nodiscard]] bool is_as_admitted(const WorkloadEntry& entry, const OwnerState& owner) const;

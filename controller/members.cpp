@@ -65,7 +65,8 @@ void Controller::Impl::watch_members(WorkloadEntry& entry, const OwnerState& own
                                         torn->name)});
     return;
   }
-  replace_misplaced(entry, owner, now);
+  take_back_released(entry);
+  if (!entry.in_flight) replace_misplaced(entry, owner, now);
   if (!entry.in_flight) watch_missing_nodes(entry, now);
 }
 
@@ -81,7 +82,7 @@ const PreemptedMember* Controller::Impl::torn_member(const WorkloadEntry& entry)
 
 void Controller::Impl::replace_misplaced(WorkloadEntry& entry, const OwnerState& owner,
                                          Instant now) {
-  const std::vector<const PodRecord*> members = pods_.members(entry.owner_uid);
+  const std::vector<const PodRecord*> members = pods_.members(entry.owner_uid, entry.key.ns);
   for (const engine::PodSetAssignment& assignment : entry.fed->admission->pod_sets) {
     if (assignment.nodes.empty()) continue;
     const Seats seats = seats_of(assignment, members, owner.fixed_ranks);
@@ -145,9 +146,17 @@ void Controller::Impl::replace_pod(WorkloadEntry& entry, const OwnerState& owner
                     Json::object({{"metadata", metadata}}), std::move(what));
 }
 
+void Controller::Impl::take_back_released(WorkloadEntry& entry) {
+  // The owner makes another pod in its place; with both running there would be one too many.
+  for (const PodRecord* pod : pods_.members(entry.owner_uid, entry.key.ns)) {
+    if (!pod->released || pod->terminal || pod->deletion || pod->delete_sent) continue;
+    return delete_pod(entry, *pod);
+  }
+}
+
 void Controller::Impl::watch_missing_nodes(WorkloadEntry& entry, Instant now) {
   bool missing = false;
-  const std::vector<const PodRecord*> members = pods_.members(entry.owner_uid);
+  const std::vector<const PodRecord*> members = pods_.members(entry.owner_uid, entry.key.ns);
   const bool any_unbound = std::any_of(members.begin(), members.end(), [](const PodRecord* pod) {
     return !pod->terminal && !pod->deletion && pod->node.empty();
   });

@@ -65,7 +65,7 @@ PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
 
 }  // namespace
 
-PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool orphaned) {
+PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool owner_lives) {
   PodChange change;
   PodRecord record = make_record(pod, object);
   if (const auto named = by_key_.find(record.key);
@@ -88,8 +88,9 @@ PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool 
       record.member_of = record.uid;
       record.meta = pod.meta;
       if (record.use) record.use->owner_uid = record.uid;
-    } else if (orphaned) {
+    } else if (pod.meta.controller_owner() == nullptr && known->second.member_of != record.uid) {
       record.member_of = known->second.member_of;
+      record.released = owner_lives;
       if (record.use) record.use->owner_uid = record.member_of;
     }
     unlink(known->second);
@@ -134,11 +135,14 @@ const PodRecord* PodIndex::find(const PodKey& key) const {
   return named != by_key_.end() ? find(named->second) : nullptr;
 }
 
-std::vector<const PodRecord*> PodIndex::members(const Uid& member_of) const {
+std::vector<const PodRecord*> PodIndex::members(const Uid& member_of, const Namespace& ns) const {
   std::vector<const PodRecord*> result;
   const auto found = by_member_.find(member_of);
   if (found == by_member_.end()) return result;
-  for (const Uid& uid : found->second) result.push_back(&pods_.at(uid));
+  for (const Uid& uid : found->second) {
+    const PodRecord& pod = pods_.at(uid);
+    if (pod.key.ns == ns) result.push_back(&pod);
+  }
   return result;
 }
 

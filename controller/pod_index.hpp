@@ -37,6 +37,8 @@ struct PodRecord {
   kube::Json object;
   kube::ObjectMeta meta;  ///< Of plain pods only.
   bool delete_sent = false;
+  /// Its owner is there and does not own it any more: somebody took the reference away.
+  bool released = false;
 };
 
 /// The difference a change makes for the engine.
@@ -53,16 +55,19 @@ struct PodChange {
 
 class PodIndex {
  public:
-  /// `orphaned`: its owner went and left it behind; it stays a member of what that owner ran.
-  PodChange upsert(const kube::Pod& pod, const kube::Json& object, bool orphaned);
+  /// A pod that loses its owner stays a member of what that owner ran. `owner_lives`: that owner is
+  /// there and not on its way out.
+  PodChange upsert(const kube::Pod& pod, const kube::Json& object, bool owner_lives);
   /// Nothing to do for an unknown pod or another uid (an empty uid means whatever is there).
   PodChange erase(const PodKey& key, const Uid& uid);
 
   [[nodiscard]] const PodRecord* find(const Uid& uid) const;
   [[nodiscard]] PodRecord* find(const Uid& uid);
   [[nodiscard]] const PodRecord* find(const PodKey& key) const;
-  /// Members in the order of their uids; plain pods are members of themselves.
-  [[nodiscard]] std::vector<const PodRecord*> members(const Uid& member_of) const;
+  /// Members in the order of their uids; plain pods are members of themselves. Owners own nothing
+  /// in other namespaces, whatever the pods there say.
+  [[nodiscard]] std::vector<const PodRecord*> members(const Uid& member_of,
+                                                      const Namespace& ns) const;
 
  private:
   void unlink(const PodRecord& record);

@@ -272,7 +272,7 @@ void Controller::Impl::event(const WorkloadEntry& entry, bool warning, const std
 
 bool Controller::Impl::members_gone(const WorkloadEntry& entry, Instant now) {
   bool gone = true;
-  for (const PodRecord* pod : pods_.members(entry.owner_uid)) {
+  for (const PodRecord* pod : pods_.members(entry.owner_uid, entry.key.ns)) {
     if (pod->terminal) continue;
     if (pod->deletion) {
       const Instant given_up = *pod->deletion + kUnreachableGrace;
@@ -286,7 +286,7 @@ bool Controller::Impl::members_gone(const WorkloadEntry& entry, Instant now) {
 }
 
 bool Controller::Impl::has_live_member(const WorkloadEntry& entry) const {
-  const auto members = pods_.members(entry.owner_uid);
+  const auto members = pods_.members(entry.owner_uid, entry.key.ns);
   return std::any_of(members.begin(), members.end(),
                      [](const PodRecord* pod) { return !pod->terminal && !pod->deletion; });
 }

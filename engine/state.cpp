@@ -512,7 +512,9 @@ void State::seat_pods(WorkloadRecord& record) {
 
 void State::seat(PodRecord& pod) {
   const auto owner = workload_by_owner.find(pod.use.owner_uid);
-  if (owner != workload_by_owner.end() && !pod.use.nominated) {
+  // Anybody may write any owner reference; owners own nothing in other namespaces.
+  const bool is_member = owner != workload_by_owner.end() && owner->second.ns == pod.use.key.ns;
+  if (is_member && !pod.use.nominated) {
     WorkloadRecord& record = workloads.at(owner->second);
     for (std::size_t i = 0; i < record.plan.size(); ++i) {
       PlannedSlots& entry = record.plan[i];

@@ -45,6 +45,8 @@ Membership find_membership(const kube::Pod& pod, const Snapshot& snapshot) {
   if (!membership.workload && !own_first) {
     membership.workload = snapshot.find_workload(pod.meta.uid);
   }
+  // Anybody may write any owner reference; owners own nothing in other namespaces.
+  if (membership.workload && membership.workload->key.ns != pod.meta.ns) return Membership{};
   if (membership.workload) membership.pod_set = find_pod_set(pod, *membership.workload);
   return membership;
 }

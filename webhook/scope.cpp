@@ -46,7 +46,9 @@ std::shared_ptr<const engine::WorkloadView> find_owner_workload(const kube::Obje
   // is work of its own, and other kinds own no Workload.
   const kube::OwnerReference* const owner = meta.controller_owner();
   if (owner == nullptr || owner->api_version != "batch/v1" || owner->kind != "Job") return nullptr;
-  return snapshot.find_workload(owner->uid);
+  auto workload = snapshot.find_workload(owner->uid);
+  if (workload && !meta.ns.value().empty() && workload->key.ns != meta.ns) return nullptr;
+  return workload;
 }
 
 Queueing queueing_of_job(const kube::ObjectMeta& meta, const Namespace& ns,

@@ -184,6 +184,13 @@ void check_changed_pod(const AdmissionRequest& request, const kube::ObjectMeta& 
   }
   const bool ours = queues_itself || find_owner_workload(meta, snapshot) ||
                     !label(before, kPodSetLabel).empty() || !label(now, kPodSetLabel).empty();
+  // By these its Job knows it: without them it would run on beside its replacement.
+  for (const char* key : {"batch.kubernetes.io/controller-uid", "controller-uid"}) {
+    const Json mark = before.get("metadata", "labels", key);
+    if (!ours || mark.missing() || now.get("metadata", "labels", key) == mark) continue;
+    errors.push_back({at_label(key), FieldErrorCode::kForbidden,
+                      "cannot change while the Job of the pod is queued by muster"});
+  }
   const Json workload_now = now.get("metadata", "annotations", kWorkloadAnnotation);
   if (ours && !(workload_now == before.get("metadata", "annotations", kWorkloadAnnotation))) {
     errors.push_back({at_annotation(kWorkloadAnnotation), FieldErrorCode::kForbidden,

@@ -204,6 +204,41 @@ TEST(JobFlow, PodsThatADeletedJobLeavesBehindHoldItsQuotaAndThenGiveItBack) {
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
 }
 
+TEST(JobFlow, APodThatIsTakenFromItsJobIsDeletedAndNotPaidForTwice) {
+  Cluster cluster;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  const Json taken = cluster.api.list(ResourceKind::kPod).front();
+  cluster.api.store(ResourceKind::kPod,
+                    kube::merge_patch(taken, json(R"({"metadata":{"ownerReferences":null}})")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("a"), 2);
+  EXPECT_EQ(cluster.api.list(ResourceKind::kPod).size(), 2U);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, APodOfAnotherNamespaceIsNoMemberWhateverItSays) {
+  Cluster cluster;
+  cluster.add_nodes(3);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  cluster.add_job("a", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  Json stranger = cluster.api.list(ResourceKind::kPod).front();
+  stranger = kube::merge_patch(stranger, json(R"({"metadata":{"namespace":"other","name":"stranger",
+      "uid":null,"resourceVersion":null},"spec":{"nodeName":"n2"}})"));
+  cluster.api.create(ResourceKind::kPod, stranger);
+  cluster.api.finish_pods("team", "a");
+  cluster.add_job("b", 2, "q");
+  ASSERT_TRUE(cluster.settle());
+  // Neither its quota nor its slot: `a` is over, and `b` has the two nodes that are left.
+  EXPECT_TRUE(cluster.is_true("a", "Finished"));
+  EXPECT_EQ(cluster.bound_pods("b"), 2);
+}
+
 TEST(JobFlow, ARunningJobThatIsSuspendedAndGrownQueuesForItsNewSize) {
   Cluster cluster;
   cluster.add_nodes(6);

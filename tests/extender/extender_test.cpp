@@ -86,7 +86,8 @@ TEST(Extender, APodWeCannotReadIsLeftAloneUnlessItIsAMember) {
             std::string::npos);
   EXPECT_NE(
       world
-          .body_of("filter", R"({"Pod":{"metadata":{"uid":"g-0","ownerReferences":[{"kind":"Job",)"
+          .body_of("filter", R"({"Pod":{"metadata":{"uid":"g-0","namespace":"team",)"
+                             R"("ownerReferences":[{"kind":"Job",)"
                              R"("apiVersion":"batch/v1","name":"g","uid":"g","controller":true}],)"
                              R"("labels":{"batch.kubernetes.io/job-completion-index":"0"}},)" +
                                  strange + R"(,"NodeNames":["n1","n2"]})")
