@@ -134,6 +134,21 @@ void move(State& state, const Loose& loose, topology::NodeIndex node,
                              std::nullopt, std::nullopt, ClusterQueueName()});
 }
 
+/// What the node gets back from plans of workloads that are on their way out.
+Resources leaving_use(const State& state, topology::NodeIndex node) {
+  Resources leaving;
+  const auto plans = state.plans_by_node.find(node);
+  if (plans == state.plans_by_node.end()) return leaving;
+  for (const WorkloadKey& key : plans->second) {
+    const WorkloadRecord& record = state.workloads.at(key);
+    if (record.phase != Phase::kEvicting) continue;
+    for (const PlannedSlots& entry : record.plan) {
+      if (entry.node == node) leaving += record.per_pod[entry.pod_set].times(entry.slots);
+    }
+  }
+  return leaving;
+}
+
 bool can_honour(State& state, const Loose& loose, topology::NodeIndex node) {
   if (!state.fleet.present(node)) return false;
   const WorkloadRecord& record = state.workloads.at(loose.workload);
@@ -152,7 +167,9 @@ void repair_plans(State& state, std::vector<Effect>& effects) {
   for (const topology::NodeIndex node : suspects) {
     for (const Loose& loose : loose_slots(state, node)) {
       if (state.workloads.at(loose.workload).phase == Phase::kEvicting) continue;
-      if (can_honour(state, loose, node) && !overbooked(state.fleet.free(node))) continue;
+      Resources free = state.fleet.free(node);
+      free += leaving_use(state, node);
+      if (can_honour(state, loose, node) && !overbooked(free)) continue;
       move(state, loose, node, effects);
     }
   }

@@ -114,6 +114,22 @@ TEST(Plans, WithoutOtherRoomTheWholeGangGoes) {
   EXPECT_EQ(world.log.back(), "evict gang");
 }
 
+TEST(Plans, ANodeThatShrinksCostsNoMoreThanItLost) {
+  World world;
+  world.flavor("h100");
+  world.node("n1", 8);
+  world.queue("a");
+  for (int i = 0; i < 8; ++i) {
+    world.submit("job" + std::to_string(i), {.gpus = 1, .created_s = i});
+  }
+  (void)world.settle();
+  world.log.clear();
+  world.node("n1", 7);
+  (void)world.settle();
+  // Of equal priority and reservation time the lowest uid goes.
+  EXPECT_EQ(world.log, std::vector<std::string>{"evict job0"});
+}
+
 TEST(Plans, APodOnALostNodeIsLeftToItsOwnEnd) {
   World world;
   world.flavor("h100");
