@@ -17,6 +17,7 @@ import time
 import yaml
 
 from e2e.harness.api import Api
+from e2e.harness.nudge import Nudger
 from e2e.harness.pki import Authority
 from e2e.harness.process import ProcessError, Processes, free_port
 from e2e.harness.tools import tools
@@ -63,6 +64,7 @@ class ControlPlane(ApiServer):
         self.kubeconfig = self.directory / "kubeconfig"
         self.audit_log = self.directory / "log" / "audit.json" if audit else None
         self._node_lifecycle = node_lifecycle
+        self._nudger: Nudger | None = None
         self.url = ""
 
     # Life
@@ -79,6 +81,8 @@ class ControlPlane(ApiServer):
             if with_scheduler:
                 self.start_scheduler(scheduler)
             self._start_kwok()
+            self._nudger = Nudger(self.kubeconfig)
+            self._nudger.start()
         except BaseException:
             self.stop()
             raise
@@ -86,6 +90,8 @@ class ControlPlane(ApiServer):
 
     def stop(self) -> int:
         """Returns when every process is gone; how many there were. Logs stay."""
+        if self._nudger:
+            self._nudger.stop()
         stopped = self.processes.stop_all()
         shutil.rmtree(self.directory / "etcd", ignore_errors=True)
         return stopped

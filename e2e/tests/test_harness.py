@@ -1,5 +1,6 @@
 """The harness itself, on a control plane without muster: what the other tests rely on."""
 
+import datetime
 import pathlib
 import time
 
@@ -10,6 +11,7 @@ from e2e.harness import fleet
 from e2e.harness.api import ApiError
 from e2e.harness.controlplane import ControlPlane, wait_for
 from e2e.harness.manifests import kustomize
+from e2e.harness.nudge import Nudger, seconds
 from e2e.harness.process import ProcessError, Processes
 from e2e.harness.tools import MANIFESTS
 from e2e.watcher import Watcher
@@ -27,6 +29,21 @@ def plane(bare):
     for node in fleet.nodes(20):
         bare.api.create(node)
     return bare
+
+
+def test_a_pod_that_is_overdue_is_changed_once_so_that_kwok_looks_again(plane):
+    assert (seconds("1m30s"), seconds("500ms"), seconds("3s")) == (90, 0.5, 3)
+    slow = fleet.pod("slow", "team-a", gpus=0, annotations={"bench/runtime": "1h"})
+    plane.api.create(slow)
+    wait_for("the pod runs", lambda: running_pods(plane, "team-a"), 30)
+    nudger, now = Nudger(plane.kubeconfig), datetime.datetime.now(datetime.timezone.utc)
+    path = "/api/v1/namespaces/team-a/pods/slow"
+    for hours, nudged in ((0, 0), (2, 1), (3, 1)):
+        nudger.look(plane.api, now + datetime.timedelta(hours=hours))
+        assert len(nudger.nudged) == nudged
+        assert ("bench/nudged" in plane.api.get(path)["metadata"]["annotations"]) == bool(nudged)
+    plane.api.delete(path)
+    wait_for("the pod is gone", lambda: not plane.api.exists(path), 30)
 
 
 def test_the_kubernetes_library_runs_a_gang_on_fake_nodes(plane):
