@@ -38,7 +38,7 @@ class Nudger(threading.Thread):
         api = Api(self._kubeconfig)
         while not self._stop_asked.wait(_EVERY):
             # Tests stop the API server.
-            with contextlib.suppress(ApiError, OSError, http.client.HTTPException):
+            with contextlib.suppress(ApiError, OSError, ValueError, http.client.HTTPException):
                 self.look(api, datetime.datetime.now(datetime.timezone.utc))
 
     def look(self, api: Api, now: datetime.datetime) -> None:
