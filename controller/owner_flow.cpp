@@ -48,6 +48,11 @@ bool same_pod_sets(const Json& desired, const Json& stored) {
   return true;
 }
 
+/// The Workload asks for what the owner asks for, as we wrote it or as it is stored.
+bool has_shape(const WorkloadEntry& entry, const Json& desired) {
+  return same_pod_sets(desired, entry.pod_sets) || desired == entry.written_pod_sets;
+}
+
 /// With `count` pods in pod set `index`; as it was when it has them already.
 Json with_count(Json changes, const OwnerState& owner, std::size_t index, std::int64_t count) {
   if (count == owner.pod_sets[index].count) return changes;
@@ -224,8 +229,7 @@ bool Controller::Impl::is_as_admitted(const WorkloadEntry& entry, const OwnerSta
       return stored != nullptr && original_count(entry, pod_set) == stored->count;
     });
   }
-  const Json desired = pod_sets_json(owner.pod_sets);
-  return same_pod_sets(desired, entry.pod_sets) || desired == entry.written_pod_sets;
+  return has_shape(entry, pod_sets_json(owner.pod_sets));
 }
 
 bool Controller::Impl::follow_owner(WorkloadEntry& entry, const OwnerState& owner) {
@@ -253,8 +257,7 @@ bool Controller::Impl::follow_owner(WorkloadEntry& entry, const OwnerState& owne
   const std::optional<ResolvedPriority> priority = priority_of(entry, owner, now_);
   const Json desired = pod_sets_json(owner.pod_sets);
   const std::string& queue = *owner.meta.find_label(kQueueNameLabel);
-  const bool same_shape =
-      same_pod_sets(desired, entry.pod_sets) || desired == entry.written_pod_sets;
+  const bool same_shape = has_shape(entry, desired);
   const bool same_priority = !priority || (priority->value == entry.object->priority.value_or(0) &&
                                            priority->name == entry.object->priority_class_name);
   if (same_shape && same_priority && queue == entry.object->queue_name) return false;

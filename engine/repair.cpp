@@ -165,12 +165,14 @@ void repair_plans(State& state, std::vector<Effect>& effects) {
   std::set<topology::NodeIndex> suspects;
   suspects.swap(state.suspects);
   for (const topology::NodeIndex node : suspects) {
+    Resources leaving = leaving_use(state, node);
     for (const Loose& loose : loose_slots(state, node)) {
       if (state.workloads.at(loose.workload).phase == Phase::kEvicting) continue;
       Resources free = state.fleet.free(node);
-      free += leaving_use(state, node);
+      free += leaving;
       if (can_honour(state, loose, node) && !overbooked(free)) continue;
       move(state, loose, node, effects);
+      leaving = leaving_use(state, node);
     }
   }
 }

@@ -17,6 +17,15 @@ Queueing queueing_of(const kube::ObjectMeta& meta, const Namespace& ns, const Sn
   return {.managed = options.manage_jobs_without_queue_name, .queue = {}, .defaulted = false};
 }
 
+/// The Job that controls the pod; null: none does. Anybody may write any owner reference, and other
+/// kinds own no Workload: what a queued pod starts (a Spark driver its executors) is work of its
+/// own.
+const kube::OwnerReference* controlling_job(const kube::ObjectMeta& meta) {
+  const kube::OwnerReference* const owner = meta.controller_owner();
+  const bool is_job = owner != nullptr && owner->api_version == "batch/v1" && owner->kind == "Job";
+  return is_job ? owner : nullptr;
+}
+
 }  // namespace
 
 std::string label_of(const kube::ObjectMeta& meta, const std::string& key) {
@@ -42,11 +51,9 @@ bool has_local_queue(const Namespace& ns, const std::string& name, const Snapsho
 
 std::shared_ptr<const engine::WorkloadView> find_owner_workload(const kube::ObjectMeta& meta,
                                                                 const Snapshot& snapshot) {
-  // Anybody may write any owner reference. What a queued pod starts (a Spark driver its executors)
-  // is work of its own, and other kinds own no Workload.
-  const kube::OwnerReference* const owner = meta.controller_owner();
-  if (owner == nullptr || owner->api_version != "batch/v1" || owner->kind != "Job") return nullptr;
-  auto workload = snapshot.find_workload(owner->uid);
+  const kube::OwnerReference* const job = controlling_job(meta);
+  if (job == nullptr) return nullptr;
+  auto workload = snapshot.find_workload(job->uid);
   if (workload && !meta.ns.value().empty() && workload->key.ns != meta.ns) return nullptr;
   return workload;
 }
@@ -65,11 +72,8 @@ Queueing queueing_of_pod(const kube::ObjectMeta& meta, const Namespace& ns,
   if (pod.is_daemon() || pod.is_mirror()) return {};
   if (find_owner_workload(meta, snapshot)) return {};
   // Pods of a started Job carry the pod set's label even where the snapshot does not know their
-  // workload any more; they never queue on their own, nor do those of a Job that is not queued. Of
-  // other controllers anybody may write a reference.
-  const kube::OwnerReference* const owner = meta.controller_owner();
-  const bool has_job = owner != nullptr && owner->api_version == "batch/v1" && owner->kind == "Job";
-  if (has_job &&
+  // workload any more; they never queue on their own, nor do those of a Job that is not queued.
+  if (controlling_job(meta) != nullptr &&
       (meta.find_label(kPodSetLabel) != nullptr || label_of(meta, kQueueNameLabel).empty())) {
     return {};
   }

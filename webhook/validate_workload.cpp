@@ -1,6 +1,7 @@
 // Workload: what its CRD schema cannot say, and who may write its status.
 // Rules: queueing semantics (i), webhooks.
 
+#include "kube/codec/objects.hpp"
 #include "webhook/syntax.hpp"
 #include "webhook/validate.hpp"
 
@@ -62,14 +63,6 @@ void check_pod_sets(const Json& pod_sets, FieldErrors& errors) {
   }
 }
 
-bool has_controller(const Json& workload) {
-  const Json owners = workload.get("metadata", "ownerReferences");
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    if (owners.at(i).get("controller").bool_or(false)) return true;
-  }
-  return false;
-}
-
 bool has_quota(const Json& workload) {
   const Json conditions = workload.get("status", "conditions");
   for (std::size_t i = 0; i < conditions.size(); ++i) {
@@ -111,7 +104,8 @@ void judge_workload(const AdmissionRequest& request, const WebhookOptions& optio
   const Json pod_sets = request.object.get("spec", "podSets");
   const Json former = request.old_object.get("spec", "podSets");
   if (request.operation != Operation::kUpdate || pod_sets == former) return;
-  if (has_controller(request.old_object)) {
+  const auto former_meta = kube::decode_meta(request.old_object);
+  if (former_meta && former_meta->controller_owner() != nullptr) {
     result.errors.push_back({"spec.podSets", FieldErrorCode::kForbidden,
                              "follow the owner of the Workload; change that instead"});
   } else if (has_quota(request.old_object)) {

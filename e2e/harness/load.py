@@ -74,7 +74,7 @@ class Slots:
     def _job(self, kind: str, job: dict) -> None:
         if kind == "DELETED" or job["spec"].get("suspend"):
             return
-        nodes = pinned_nodes(job["spec"]["template"])
+        nodes = set(pinned_nodes(job["spec"]["template"]))
         starts = self.started.setdefault(job["metadata"]["name"], [])
         if nodes and nodes not in starts:
             starts.append(nodes)
@@ -84,9 +84,10 @@ class Slots:
             self.foreign[pod["metadata"]["name"]] = pod["spec"]["nodeName"]
 
 
-def pinned_nodes(template: dict) -> set[str]:
-    """The nodes that a pod template may run on by its terms on metadata.name; empty without any."""
-    affinity = template["spec"].get("affinity", {}).get("nodeAffinity", {})
+def pinned_nodes(pod: dict) -> list[str]:
+    """The nodes that a pod, or a pod template, may run on by its terms on metadata.name; empty
+    without any."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [])
-    return {name for term in terms for field in term.get("matchFields", [])
-            if field["key"] == "metadata.name" for name in field["values"]}
+    return [name for term in terms for field in term.get("matchFields", [])
+            if field["key"] == "metadata.name" for name in field["values"]]

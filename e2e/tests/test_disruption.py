@@ -7,6 +7,7 @@ import pytest
 
 from e2e.harness import fleet
 from e2e.harness.controlplane import wait_for
+from e2e.harness.load import pinned_nodes
 
 GANG = 4
 
@@ -81,7 +82,7 @@ def test_a_planned_node_that_dies_between_plan_and_bind_does_not_fail_the_job(cl
         cluster.submit(fleet.job("gang", team, "main", pods=GANG, backoff_limit=0))
         pods = wait_for("the pods exist, unbound", lambda: (
             lambda p: p if len(p) == GANG else None)(cluster.pods(team, "gang")), 30)
-        planned = sorted({v for p in pods for v in planned_names(p)})
+        planned = sorted({v for p in pods for v in pinned_nodes(p)})
         die(cluster, planned[0], how)
         time.sleep(1)
     finally:
@@ -93,11 +94,6 @@ def test_a_planned_node_that_dies_between_plan_and_bind_does_not_fail_the_job(cl
     assert job["status"].get("failed", 0) == 0
     watcher.settle()
     watcher.check()
-
-
-def planned_names(pod):
-    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    return [v for t in terms["nodeSelectorTerms"] for f in t["matchFields"] for v in f["values"]]
 
 
 def test_a_member_that_somebody_deletes_is_replaced_on_its_node(cluster, watcher):
