@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import itertools
 import json
+import time
 
 from kubernetes import client, config
 
@@ -154,6 +155,13 @@ class Cluster:
         """The condition, when it is True."""
         return next((c for c in ((obj or {}).get("status") or {}).get("conditions") or []
                      if c["type"] == kind and c["status"] == "True"), None)
+
+    def in_a_later_second(self, obj: dict, kind: str) -> None:
+        """Returns in a later second than the condition's last transition: the API keeps its times in
+        whole seconds, so what follows within the same second is neither older nor newer."""
+        stored = self.condition(obj, kind)["lastTransitionTime"]
+        wait_for(f"the second after {stored}", lambda: time.strftime(
+            "%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > stored, 5)
 
     def admitted(self, namespace: str, owner: str) -> dict | None:
         workload = self.workload(namespace, owner)

@@ -84,6 +84,7 @@ def test_prod_takes_its_guarantee_back_from_a_borrowing_gang_and_nobody_else_los
     # 8 nodes within the own quota of `lent`, then 4 borrowed from prod: the newest is the victim.
     cluster.submit(fleet.job("own", lent, "main", pods=8))
     cluster.wait_running(lent, "own", 8)
+    cluster.in_a_later_second(cluster.workload(lent, "own"), "QuotaReserved")
     cluster.submit(fleet.job("borrower", lent, "main", pods=4))
     victims = {p["metadata"]["uid"] for p in cluster.wait_running(lent, "borrower", 4)}
     others = {p["metadata"]["uid"] for p in cluster.running(lent, "own")}
