@@ -34,6 +34,7 @@ Effects Engine::settle(Instant now) {
   Effects effects;
   if (!pass_) {
     state_->ensure_tree();
+    shrink_plans(*state_, effects.list);
     repair_plans(*state_, effects.list);
     pass_ = std::make_unique<Pass>(*state_, now);
   }

@@ -177,4 +177,46 @@ void repair_plans(State& state, std::vector<Effect>& effects) {
   }
 }
 
+void shrink_plans(State& state, std::vector<Effect>& effects) {
+  const std::set<WorkloadKey> keys = state.shrinking;
+  for (const WorkloadKey& key : keys) {
+    WorkloadRecord& record = state.workloads.at(key);
+    if (record.phase == Phase::kEvicting) continue;
+    bool complete = true;
+    bool changed = false;
+    Admission after = *record.admission;
+    const std::size_t pod_sets = std::min(after.pod_sets.size(), record.spec.pod_sets.size());
+    for (std::size_t i = 0; i < pod_sets; ++i) {
+      const std::int64_t left =
+          std::min(after.pod_sets[i].count, record.spec.pod_sets[i].pods_left());
+      if (left <= 0) continue;  // The workload is about to finish, and an empty plan is none.
+      std::vector<PlannedSlots> slots;
+      std::int64_t surplus = -left;
+      for (const PlannedSlots& entry : record.plan) {
+        if (entry.pod_set != i) continue;
+        slots.push_back(entry);
+        surplus += entry.slots;
+      }
+      if (surplus <= 0) continue;
+      for (auto entry = slots.rbegin(); entry != slots.rend() && surplus > 0; ++entry) {
+        const std::int64_t dropped = std::min(surplus, entry->slots - entry->claimed);
+        entry->slots -= dropped;
+        surplus -= dropped;
+        changed = changed || dropped > 0;
+      }
+      // The rest is still sat in by pods whose end was not seen yet.
+      complete = complete && surplus == 0;
+      std::vector<NodeCount>& nodes = after.pod_sets[i].nodes;
+      nodes.clear();
+      for (const PlannedSlots& entry : slots) {
+        if (entry.slots > 0) nodes.push_back(NodeCount{state.fleet.name(entry.node), entry.slots});
+      }
+    }
+    if (complete) state.shrinking.erase(key);
+    if (!changed) continue;
+    state.change_plan(record, after);
+    effects.emplace_back(Replan{key, after});
+  }
+}
+
 }  // namespace muster::engine

@@ -13,4 +13,8 @@ namespace muster::engine {
 /// workload is evicted as a whole. Slots with a live pod are left alone: the pod keeps its node.
 void repair_plans(State& state, std::vector<Effect>& effects);
 
+/// Slots that pods which ended well left behind are given back, those behind first that nobody sits
+/// in: the plan keeps one for each pod that is left to run.
+void shrink_plans(State& state, std::vector<Effect>& effects);
+
 }  // namespace muster::engine

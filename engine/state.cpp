@@ -252,6 +252,10 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
   record.queue = admission.cluster_queue;
   record.phase = phase;
   holders[record.queue].insert(record.spec.key);
+  if (std::any_of(record.spec.pod_sets.begin(), record.spec.pod_sets.end(),
+                  [](const PodSetSpec& pod_set) { return pod_set.reclaimable > 0; })) {
+    shrinking.insert(record.spec.key);
+  }
   if (phase == Phase::kEvicting) evicting.insert(record.spec.key);
 
   // A dirty tree is charged with everything when it is built.
@@ -277,6 +281,7 @@ void State::release(WorkloadRecord& record, Phase next) {
   }
   holders[record.queue].erase(record.spec.key);
   evicting.erase(record.spec.key);
+  shrinking.erase(record.spec.key);
   record.usage.clear();
   record.admission.reset();
   record.reserved_at.reset();

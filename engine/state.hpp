@@ -135,6 +135,8 @@ class State {
   std::map<topology::NodeIndex, std::set<WorkloadKey>> plans_by_node;
   std::map<ClusterQueueName, std::set<WorkloadKey>> holders;  ///< Holding quota, by queue.
   std::set<WorkloadKey> evicting;
+  /// Holding quota, and their plans may have slots of pods that ended well.
+  std::set<WorkloadKey> shrinking;
   /// Pending workloads for which others were evicted: until they start, or their need goes away,
   /// what was freed is offered to them first.
   std::set<WorkloadKey> preemptors;

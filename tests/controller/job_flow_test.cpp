@@ -418,9 +418,9 @@ TEST(JobFlow, AJobThatMayBeSmallerStartsWithFewerPodsAndIsRestored) {
   }
 }
 
-TEST(JobFlow, PodsThatEndedWellGiveTheirQuotaBack) {
+TEST(JobFlow, PodsThatEndedWellGiveTheirQuotaAndTheirNodesBack) {
   Cluster cluster;
-  cluster.add_nodes(4);
+  cluster.add_nodes(3);
   cluster.add_flavor();
   cluster.add_queue("q", 24);
   const Json job = cluster.add_job("gang", 3, "q");

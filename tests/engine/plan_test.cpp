@@ -198,5 +198,31 @@ TEST(Snapshots, RemovedNodesAreUnknownAndTheirPlaceIsReused) {
   EXPECT_EQ(snapshot->find_node("n2"), nullptr);
 }
 
+TEST(Plan, PodsThatEndedWellGiveTheirSlotsBack) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 3);
+  world.queue("a", {.nominal = 24});
+  world.submit("gang", {.pods = 3, .created_s = 1});
+  world.submit("next", {.pods = 1, .created_s = 2});
+  world.settle();
+  for (int i = 1; i <= 3; ++i) {
+    world.pod("g" + std::to_string(i), "n" + std::to_string(i), 8, "gang", i - 1);
+  }
+  WorkloadSpec& gang = world.specs.at(World::key("gang"));
+  gang.pod_sets[0].reclaimable = 1;
+  world.send(WorkloadUpserted{gang});
+  world.settle();
+  // Quota is free, but which pod ended was not seen yet: all slots are sat in.
+  EXPECT_EQ(world.plan("gang"), "n1 n2 n3");
+  EXPECT_EQ(world.why("next"), "TopologyPlacementFailed");
+  world.pod_gone("g2");
+  world.settle();
+  EXPECT_EQ(world.plan("gang"), "n1 n3");
+  EXPECT_EQ(world.plan("next"), "n2");
+  world.settle();
+  EXPECT_EQ(world.log, (std::vector<std::string>{"admit gang", "replan gang", "admit next"}));
+}
+
 }  // namespace
 }  // namespace muster::engine::test
