@@ -76,8 +76,8 @@ void read_leader_election(const Reader& election, Config& config) {
   if (const auto ns = election.get("resourceNamespace").optional_string()) lease.ns = *ns;
 }
 
-controller::ResourceTransformation read_transformation(const Reader& transformation) {
-  controller::ResourceTransformation result;
+kube::ResourceTransformation read_transformation(const Reader& transformation) {
+  kube::ResourceTransformation result;
   const Reader input = transformation.get("input");
   result.input = ResourceName(input.string());
   if (result.input.empty()) input.fail_unwanted("a resource name");
@@ -89,13 +89,13 @@ controller::ResourceTransformation read_transformation(const Reader& transformat
 
 void read_resources(const Reader& resources, Config& config) {
   warn_unserved(resources, "resources.", kResourcesKeys, config.warnings);
-  controller::ResourceRules& rules = config.queueing.resource_rules;
+  kube::ResourceRules& rules = config.queueing.resource_rules;
   rules.exclude_prefixes = resources.get("excludeResourcePrefixes").strings();
   // An empty prefix would exclude everything; nobody can mean that.
   std::erase(rules.exclude_prefixes, std::string());
   const Reader transformations = resources.get("transformations");
   transformations.each([&](const Reader& each) {
-    controller::ResourceTransformation read = read_transformation(each);
+    kube::ResourceTransformation read = read_transformation(each);
     const bool twice = std::any_of(rules.transformations.begin(), rules.transformations.end(),
                                    [&](const auto& known) { return known.input == read.input; });
     if (twice) each.fail(fmt::format("a second transformation of {}", read.input));
@@ -257,6 +257,7 @@ Result<Config> parse_config(std::string_view text) {
     const auto read = read_document((*documents)[i], seen, config);
     if (!read) return fail(read.error().with_context(fmt::format("document {}", i + 1)));
   }
+  config.queueing.engine.joint_flavors = config.server.profile != Profile::kKueue;
   return config;
 }
 

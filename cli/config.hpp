@@ -6,8 +6,8 @@
 #include "base/ids.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
-#include "controller/quota_requests.hpp"
 #include "engine/options.hpp"
+#include "kube/codec/quota_requests.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -38,9 +38,8 @@ struct Configuration {
   /// integrations.frameworks as far as served: `batch/job`, `pod`. Not given: both.
   bool manage_jobs = true;
   bool manage_pods = true;
-  controller::ResourceRules
-      resource_rules;  ///< resources.excludeResourcePrefixes, transformations.
-  engine::Options engine;                    ///< resources.quotaCheckStrategy.
+  kube::ResourceRules resource_rules;  ///< resources.excludeResourcePrefixes, transformations.
+  engine::Options engine;              ///< resources.quotaCheckStrategy; the profile.
 };
 
 enum class Profile { kMuster, kKueue };

@@ -39,7 +39,7 @@ struct Directory {
   std::map<NodeName, std::string> hostname_by_node;
   std::map<FlavorName, bool> flavor_has_topology;
   controller::RequestDefaults request_defaults;
-  controller::ResourceRules resource_rules;
+  kube::ResourceRules resource_rules;
 };
 /// Answers from `directory`, which outlives it.
 [[nodiscard]] controller::ObjectLookup lookup_in(const Directory& directory);

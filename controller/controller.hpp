@@ -21,9 +21,9 @@
 #include "base/resources.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
-#include "controller/quota_requests.hpp"
 #include "engine/engine.hpp"
 #include "kube/codec/json.hpp"
+#include "kube/codec/quota_requests.hpp"
 
 #include <array>
 #include <chrono>
@@ -144,7 +144,7 @@ struct ControllerOptions {
   std::optional<LabelSelector> managed_namespaces;
   std::string event_source = "muster";
   /// What pods' requests count as against quota.
-  ResourceRules resource_rules;
+  kube::ResourceRules resource_rules;
   /// Longest wait at the commit barrier, from the admission's write.
   Duration barrier_timeout = std::chrono::seconds(2);
   /// How long a workload is pending before that is written down: most start sooner.

@@ -203,9 +203,9 @@ engine::PodSetSpec to_pod_set(const Namespace& ns, const kube::WorkloadPodSet& p
       lookup.request_defaults != nullptr ? *lookup.request_defaults : no_defaults;
   defaults.apply(ns, pod);
   spec.unfit = defaults.violation(ns, pod).value_or(std::string());
-  const ResourceRules no_rules;
-  spec.quota_requests =
-      quota_requests(pod, lookup.resource_rules != nullptr ? *lookup.resource_rules : no_rules);
+  const kube::ResourceRules no_rules;
+  spec.quota_requests = kube::quota_requests(
+      pod, lookup.resource_rules != nullptr ? *lookup.resource_rules : no_rules);
   spec.node_requests = kube::node_charge(pod);
   spec.constraints = std::move(pod.constraints);
   if (const auto& request = pod_set.topology_request) {

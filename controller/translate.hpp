@@ -3,10 +3,10 @@
 // Rules: queueing semantics sections 0 (requests), (h) (conditions, priority).
 
 #include "base/ids.hpp"
-#include "controller/quota_requests.hpp"
 #include "controller/request_defaults.hpp"
 #include "engine/specs.hpp"
 #include "kube/codec/objects.hpp"
+#include "kube/codec/quota_requests.hpp"
 
 #include <functional>
 #include <optional>
@@ -40,8 +40,8 @@ struct ObjectLookup {
   std::function<std::string(const NodeName& node)> hostname_of_node;
   /// False for an unknown flavor.
   std::function<bool(const FlavorName& flavor)> flavor_has_topology;
-  const RequestDefaults* request_defaults = nullptr;  ///< nullptr: none are known.
-  const ResourceRules* resource_rules = nullptr;      ///< nullptr: requests count as they are.
+  const RequestDefaults* request_defaults = nullptr;    ///< nullptr: none are known.
+  const kube::ResourceRules* resource_rules = nullptr;  ///< nullptr: requests count as they are.
 };
 
 /// `ns` is where its pods will be. `reclaimable` stays 0: that is status.

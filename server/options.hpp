@@ -4,8 +4,8 @@
 #include "base/constraints.hpp"
 #include "base/ids.hpp"
 #include "base/result.hpp"
-#include "controller/quota_requests.hpp"
 #include "engine/options.hpp"
+#include "kube/codec/quota_requests.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -40,7 +40,7 @@ struct Options {
   bool protect_priority = true;
   std::string second_scheduler;  ///< Empty: none.
   std::set<ResourceName> managed_resources;
-  controller::ResourceRules resource_rules;
+  kube::ResourceRules resource_rules;
 
   /// The Lease of another controller of the same objects, which must not be held.
   std::string peer_lease_name;

@@ -411,6 +411,8 @@ class Server {
     webhook_options_.protect_priority = options_.protect_priority;
     webhook_options_.second_scheduler = options_.second_scheduler;
     webhook_options_.managed_resources = options_.managed_resources;
+    webhook_options_.resource_rules = options_.resource_rules;
+    webhook_options_.ignore_undeclared_resources = options_.engine.ignore_undeclared_resources;
     if (!options_.second_scheduler.empty()) {
       webhook_options_.scheduler_names.insert(options_.second_scheduler);
     }

@@ -6,12 +6,14 @@ namespace muster::webhook {
 namespace {
 
 void warn_about_resources(const engine::LocalQueueView& queue, const kube::PodSpec& pod,
-                          std::int64_t count, std::vector<std::string>& warnings) {
-  for (const auto& [resource, quantity] : kube::effective_requests(pod)) {
-    const Amount asked = request_amount(resource, quantity) * count;
+                          std::int64_t count, const WebhookOptions& options,
+                          std::vector<std::string>& warnings) {
+  for (const auto& [resource, amount] : kube::quota_requests(pod, options.resource_rules)) {
+    const Amount asked = amount * count;
     if (asked <= Amount()) continue;
     const auto most = queue.potential.find(resource);
     if (most == queue.potential.end()) {
+      if (options.ignore_undeclared_resources) continue;
       warnings.push_back(
           fmt::format("asks for {}, which ClusterQueue {} does not offer: it can "
                       "never be admitted there",
@@ -29,7 +31,8 @@ void warn_about_resources(const engine::LocalQueueView& queue, const kube::PodSp
 
 std::vector<std::string> warn_about_queue(const Namespace& ns, const std::string& queue,
                                           const kube::PodSpec& pod, std::int64_t count,
-                                          const engine::Snapshot& snapshot) {
+                                          const engine::Snapshot& snapshot,
+                                          const WebhookOptions& options) {
   std::vector<std::string> warnings;
   if (!snapshot.queues) return warnings;
   if (queue.empty()) {
@@ -46,7 +49,9 @@ std::vector<std::string> warn_about_queue(const Namespace& ns, const std::string
   if (!view.active) {
     warnings.push_back(fmt::format("LocalQueue {} is not active: {}", queue, view.inactive_reason));
   }
-  if (view.active || !view.potential.empty()) warn_about_resources(view, pod, count, warnings);
+  if (view.active || !view.potential.empty()) {
+    warn_about_resources(view, pod, count, options, warnings);
+  }
   return warnings;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/constraints.hpp"
 #include "base/ids.hpp"
+#include "kube/codec/quota_requests.hpp"
 
 #include <set>
 #include <string>
@@ -33,6 +34,10 @@ struct WebhookOptions {
   std::string second_scheduler;
   /// Which resources those are; empty: every pod.
   std::set<ResourceName> managed_resources;
+  /// Configuration `resources`: what requests count as, and whether they count where a queue has no
+  /// quota for them.
+  kube::ResourceRules resource_rules;
+  bool ignore_undeclared_resources = false;
 };
 
 }  // namespace muster::webhook

@@ -206,14 +206,15 @@ void check_other_labels(const JobChange& change, FieldErrors& errors) {
 }
 
 void add_warnings(const Json& job, const Namespace& ns, const Queueing& queueing,
-                  const Snapshot& snapshot, std::vector<std::string>& warnings) {
+                  const Snapshot& snapshot, const WebhookOptions& options,
+                  std::vector<std::string>& warnings) {
   const auto decoded = kube::decode_job(job);
   if (!decoded) return;
   const std::int64_t least =
       to_positive(job.get("metadata", "annotations", kMinParallelism).string_or(""))
           .value_or(pod_count(job));
   const auto about_queue =
-      warn_about_queue(ns, queueing.queue, decoded->pod_template.spec, least, snapshot);
+      warn_about_queue(ns, queueing.queue, decoded->pod_template.spec, least, snapshot, options);
   warnings.insert(warnings.end(), about_queue.begin(), about_queue.end());
   if (job.get("spec", "template", "spec").get("resourceClaims").size() > 0) {
     warnings.emplace_back("spec.template.spec.resourceClaims are not counted against any quota");
@@ -261,7 +262,7 @@ void judge_job(const AdmissionRequest& request, const Snapshot& snapshot,
     check_other_labels(change, result.errors);
   }
   if (!change.is_update() || !(job.get("spec") == change.before.get("spec"))) {
-    add_warnings(job, request.ns, queueing, snapshot, result.warnings);
+    add_warnings(job, request.ns, queueing, snapshot, options, result.warnings);
   }
 }
 

@@ -128,7 +128,8 @@ void check_new_pod(const AdmissionRequest& request, const kube::ObjectMeta& meta
   }
   check_muster_metadata(pod.get("metadata"), "metadata", result.errors);
   if (const auto decoded = kube::decode_pod(pod)) {
-    result.warnings = warn_about_queue(request.ns, queueing.queue, decoded->spec, 1, snapshot);
+    result.warnings =
+        warn_about_queue(request.ns, queueing.queue, decoded->spec, 1, snapshot, options);
   }
   if (!label_of(meta, kPodGroupLabel).empty()) {
     result.warnings.emplace_back(

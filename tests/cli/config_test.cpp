@@ -62,6 +62,7 @@ TEST(Config, ReadsBothDocuments) {
             (std::vector{ResourceName("nvidia.com/gpu"), ResourceName("amd.com/gpu")}));
   EXPECT_EQ(server.elastic_window, 8);
   EXPECT_EQ(server.profile, Profile::kKueue);
+  EXPECT_FALSE(queueing.engine.joint_flavors);
   EXPECT_EQ(server.pod_priority, PodPriority::kKeep);
 }
 
@@ -73,6 +74,7 @@ TEST(Config, DefaultsLeaveSystemNamespacesAlone) {
   EXPECT_FALSE(matches(selector, {{"kubernetes.io/metadata.name", "kube-system"}}));
   EXPECT_EQ(config->queueing.peer_lease.name, "c1f6bfd2.kueue.x-k8s.io");
   EXPECT_FALSE(config->server.elastic_window.has_value());
+  EXPECT_TRUE(config->queueing.engine.joint_flavors);
 }
 
 TEST(Config, AnEmptyListOfManagedResourcesIsNotAnAbsentOne) {
@@ -95,7 +97,7 @@ resources:
     - {input: nvidia.com/gpu, outputs: {credits: 10}}
 )");
   ASSERT_TRUE(config.has_value()) << config.error().message;
-  const controller::ResourceRules& rules = config->queueing.resource_rules;
+  const kube::ResourceRules& rules = config->queueing.resource_rules;
   EXPECT_EQ(rules.exclude_prefixes, (std::vector<std::string>{"example.com/"}));
   ASSERT_EQ(rules.transformations.size(), 2U);
   EXPECT_FALSE(rules.transformations[0].retain);

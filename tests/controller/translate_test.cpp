@@ -77,7 +77,7 @@ TEST(Translate, RequestsOfAPodSetFollowDefaultsForNodesAndRulesForQuota) {
   ASSERT_TRUE(defaults.upsert_limit_range(
       Namespace("ns"), "l",
       json(R"({"spec":{"limits":[{"type":"Container","defaultRequest":{"cpu":"2"}}]}})")));
-  ResourceRules rules;
+  kube::ResourceRules rules;
   rules.exclude_prefixes = {"example.com/"};
   ObjectLookup known = lookup();
   known.request_defaults = &defaults;

@@ -431,6 +431,22 @@ TEST(ValidateJob, WarnsOfWhatCanNeverFit) {
   EXPECT_TRUE(warnings(with(kJob, R"("4")", R"("3")")).empty());
   ASSERT_EQ(warnings(with(kJob, "nvidia.com/gpu", "amd.com/gpu")).size(), 1U);
   ASSERT_EQ(warnings(with(kJob, R"("main")", R"("nowhere")")).size(), 1U);
+  // What counts is what the rules make of it: 2 pods x 4 slices, of which the queue knows nothing.
+  WebhookOptions rules = options();
+  rules.resource_rules.transformations = {
+      {ResourceName("nvidia.com/mig-1g"), false, ResourceName(), {}},
+      {ResourceName("nvidia.com/gpu"),
+       false,
+       ResourceName(),
+       {{ResourceName("example.com/slices"), Quantity::from_units(1)}}}};
+  const auto ruled = [&](const std::string& job) {
+    return validate(create("batch", "Job", json(job)), world.build(), rules).warnings;
+  };
+  EXPECT_TRUE(ruled(with(kJob, "nvidia.com/gpu", "nvidia.com/mig-1g")).empty());
+  ASSERT_EQ(ruled(kJob).size(), 1U);
+  EXPECT_NE(ruled(kJob).front().find("example.com/slices"), std::string::npos);
+  rules.ignore_undeclared_resources = true;
+  EXPECT_TRUE(ruled(kJob).empty());
   // One pod may do where partial admission is asked for.
   EXPECT_TRUE(warnings(with(kJob, R"("annotations":{"x":"y"}},"spec":{"suspend")",
                             R"("annotations":{"kueue.x-k8s.io/job-min-parallelism":"1"}},)"

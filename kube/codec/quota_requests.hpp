@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-namespace muster::controller {
+namespace muster::kube {
 
 /// `resources.transformations[]` of the Configuration: what one resource counts as.
 struct ResourceTransformation {
   ResourceName input;
-  bool retain = true;         ///< strategy Retain; false (Replace): the input does not count.
-  ResourceName multiply_by;   ///< Times what the pod asks of this, if it does; empty: no factor.
-  kube::QuantityMap outputs;  ///< Per unit of input; may be negative.
+  bool retain = true;        ///< strategy Retain; false (Replace): the input does not count.
+  ResourceName multiply_by;  ///< Times what the pod asks of this, if it does; empty: no factor.
+  QuantityMap outputs;       ///< Per unit of input; may be negative.
 };
 
 /// `resources` of the Configuration, as far as it is about single requests.
@@ -28,6 +28,6 @@ struct ResourceRules {
 /// Per pod: the pod formula, exclusions, transformations, and only then rounded up. Outputs of all
 /// transformations are added up per name; what a total of them is below zero counts as zero and
 /// takes nothing from what was asked for directly. Never negative.
-[[nodiscard]] ResourceList quota_requests(const kube::PodSpec& spec, const ResourceRules& rules);
+[[nodiscard]] ResourceList quota_requests(const PodSpec& spec, const ResourceRules& rules);
 
-}  // namespace muster::controller
+}  // namespace muster::kube

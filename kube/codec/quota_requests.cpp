@@ -1,14 +1,12 @@
-#include "controller/quota_requests.hpp"
+#include "kube/codec/quota_requests.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
 
-namespace muster::controller {
+namespace muster::kube {
 namespace {
-
-using kube::QuantityMap;
 
 constexpr __int128 kMost =
     (static_cast<__int128>(1) << 126) - 1 + (static_cast<__int128>(1) << 126);
@@ -119,8 +117,8 @@ void add_to(Decimals& totals, const ResourceName& resource, const Decimal& amoun
 
 }  // namespace
 
-ResourceList quota_requests(const kube::PodSpec& spec, const ResourceRules& rules) {
-  QuantityMap asked = kube::effective_requests(spec);
+ResourceList quota_requests(const PodSpec& spec, const ResourceRules& rules) {
+  QuantityMap asked = effective_requests(spec);
   std::erase_if(
       asked, [&](const auto& entry) { return is_excluded(entry.first, rules.exclude_prefixes); });
   Decimals retained;
@@ -151,4 +149,4 @@ ResourceList quota_requests(const kube::PodSpec& spec, const ResourceRules& rule
   return requests;
 }
 
-}  // namespace muster::controller
+}  // namespace muster::kube
