@@ -68,10 +68,11 @@ class Attempter {
       options_.start = std::move(next.assignment.rest);
     }
     if (!state_.options.joint_flavors) return first;
-    if (auto joint = find_joint_fit(state_, workload_, queue_, options_, kJointBudget)) {
-      return Attempt{*std::move(joint), std::nullopt};
-    }
-    return first;
+    std::size_t budget = kJointBudget;
+    auto joint = find_joint_fit(state_, workload_, queue_, options_, budget);
+    work_ += kJointBudget - budget;
+    if (!joint) return first;
+    return Attempt{*std::move(joint), std::nullopt};
   }
 
   Attempt try_once() {

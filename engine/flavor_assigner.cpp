@@ -154,7 +154,7 @@ class Assigner {
     return result;
   }
 
-  std::optional<Assignment> run_jointly(std::size_t budget) {
+  std::optional<Assignment> run_jointly(std::size_t& budget) {
     std::vector<Choice> choices;
     bool any_choice = false;
     for (const PodSetGroup& group : groups_) {
@@ -513,7 +513,7 @@ Assignment assign_flavors(State& state, const WorkloadSpec& workload, const Clus
 
 std::optional<Assignment> find_joint_fit(State& state, const WorkloadSpec& workload,
                                          const ClusterQueueSpec& queue,
-                                         const AssignOptions& options, std::size_t budget) {
+                                         const AssignOptions& options, std::size_t& budget) {
   AssignOptions fit_only;
   fit_only.counts = options.counts;
   return Assigner(state, workload, queue, fit_only).run_jointly(budget);

@@ -73,10 +73,11 @@ struct AssignOptions {
 
 /// A combination of flavors that fits as a whole where taking the best for each pod set in turn
 /// leaves none for a later one; the first in the order of the queue's flavors. Nothing: there is
-/// none, no choice to make, or `budget` flavors were judged. Of the options only `counts` matter.
+/// none, no choice to make, or `budget` flavors were judged; what is left of it is left there. Of
+/// the options only `counts` matter.
 [[nodiscard]] std::optional<Assignment> find_joint_fit(State& state, const WorkloadSpec& workload,
                                                        const ClusterQueueSpec& queue,
                                                        const AssignOptions& options,
-                                                       std::size_t budget);
+                                                       std::size_t& budget);
 
 }  // namespace muster::engine
