@@ -228,6 +228,12 @@ Result<void> read_document(const Json& document, std::vector<std::string>& seen,
 
 }  // namespace
 
+void apply_profile(Profile profile, engine::Options& options) {
+  if (profile != Profile::kKueue) return;
+  options.improvements = engine::Improvements::none();
+  options.joint_flavors = false;
+}
+
 std::optional<log::Level> parse_log_level(std::string_view word) {
   for (const log::Level level :
        {log::Level::kDebug, log::Level::kInfo, log::Level::kWarning, log::Level::kError}) {

@@ -71,6 +71,9 @@ struct Config {
   std::vector<std::string> warnings;
 };
 
+/// With kKueue everything that muster does beyond the queueing semantics is off.
+void apply_profile(Profile profile, engine::Options& options);
+
 /// `debug`, `info`, `warning`, `error`.
 [[nodiscard]] std::optional<log::Level> parse_log_level(std::string_view word);
 [[nodiscard]] std::optional<Profile> parse_profile(std::string_view word);

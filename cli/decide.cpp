@@ -77,7 +77,9 @@ Result<DecideResult> decide(Manifests manifests, const DecideOptions& options) {
   auto world = build_world(*std::move(input), options.config.queueing);
   if (!world) return fail(world.error());
   result.warnings.insert(result.warnings.end(), world->warnings.begin(), world->warnings.end());
-  const auto outcome = run_decide(*world, options.config.queueing.engine, now);
+  engine::Options engine = options.config.queueing.engine;
+  apply_profile(options.config.server.profile.value_or(Profile::kMuster), engine);
+  const auto outcome = run_decide(*world, engine, now);
   if (!outcome) return fail(outcome.error());
   switch (options.format) {
     case ReportFormat::kTable:

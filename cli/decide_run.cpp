@@ -56,6 +56,7 @@ Json in_version_of(const Json& workload, Json admission_json,
   return admission_json.with("podSetAssignments", Json::array(assignments));
 }
 
+/// Passes are whole: a cycle is one.
 engine::Options unbounded(engine::Options options) {
   options.settle_budget = 0;
   return options;

@@ -38,6 +38,7 @@ muster::Result<server::Options> to_options(const cli::ServeSettings& settings) {
   options.manage_jobs_without_queue_name = settings.queueing.manage_jobs_without_queue_name;
   options.managed_namespaces = settings.queueing.managed_namespaces;
   options.engine = settings.queueing.engine;
+  cli::apply_profile(settings.profile, options.engine);
   options.protect_priority = settings.pod_priority == cli::PodPriority::kProtect;
   options.second_scheduler = settings.second_scheduler;
   options.managed_resources.insert(settings.managed_resources.begin(),

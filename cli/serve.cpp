@@ -50,6 +50,7 @@ void merge_file(ServeSettings& settings, const Config& config) {
   take(settings.second_scheduler, file.second_scheduler);
   take(settings.managed_resources, file.managed_resources);
   take(settings.pod_priority, file.pod_priority);
+  take(settings.profile, file.profile);
 }
 
 void merge_flags(ServeSettings& settings, const CLI::App& command, const Flags& flags) {

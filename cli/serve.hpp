@@ -27,6 +27,7 @@ struct ServeSettings {
   std::string second_scheduler;
   std::vector<ResourceName> managed_resources;
   PodPriority pod_priority = PodPriority::kProtect;
+  Profile profile = Profile::kMuster;
   Configuration queueing;
 };
 

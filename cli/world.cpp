@@ -37,8 +37,10 @@ class Builder {
     add_namespaces();
     add_queues();
     read_priorities();
+    index_owner_metas();
     const OwnerIndex owners(world_.input);
     if (auto done = add_workloads(owners); !done) return fail(done.error());
+    name_preemptors();
     add_pods(owners);
     std::stable_sort(world_.entries.begin(), world_.entries.end(),
                      [](const Entry& a, const Entry& b) { return a.position < b.position; });
@@ -184,6 +186,8 @@ class Builder {
     kube::Workload workload = read;
     if (!workload.priority) workload.priority = priority_of(workload);
     entry.spec = controller::to_workload(workload, lookup_in(world_.directory));
+    controller::add_protection(entry.spec, owner_meta(workload.meta),
+                               priorities_.protection_of(workload));
     entry.spec.key = entry.key;
     entry.spec.uid = uid_at(entry.position);
     entry.spec.owner_uid = Uid("members of " + entry.spec.uid.value());
@@ -197,6 +201,39 @@ class Builder {
           engine::PendingReason::kMisconfigured,
           {engine::QueueUnusable{fmt::format(
               "it names no queue, and namespace {} has no LocalQueue default", entry.key.ns)}}};
+    }
+  }
+
+  /// Of the Job or pod that the Workload belongs to; nullptr: not in the input.
+  [[nodiscard]] const kube::ObjectMeta* owner_meta(const kube::ObjectMeta& workload) const {
+    const kube::OwnerReference* owner = workload.controller_owner();
+    if (owner == nullptr) return nullptr;
+    const auto found = owner_metas_.find({owner->kind, workload.ns, owner->name});
+    return found == owner_metas_.end() ? nullptr : found->second;
+  }
+
+  void index_owner_metas() {
+    for (const auto& item : world_.input.jobs) {
+      const kube::ObjectMeta& meta = item.object.meta;
+      owner_metas_.emplace(std::tuple("Job", meta.ns, meta.name), &meta);
+    }
+    for (const auto& item : world_.input.pods) {
+      const kube::ObjectMeta& meta = item.object.meta;
+      owner_metas_.emplace(std::tuple("Pod", meta.ns, meta.name), &meta);
+    }
+  }
+
+  /// The engine knows the preemptors by their places in the input.
+  void name_preemptors() {
+    std::map<Uid, Uid> by_uid;
+    for (const Entry& entry : world_.entries) {
+      const Uid uid(entry.object.get("metadata", "uid").string_or(""));
+      if (!uid.empty()) by_uid.emplace(uid, entry.spec.uid);
+    }
+    for (Entry& entry : world_.entries) {
+      if (entry.spec.preempted_for.empty()) continue;
+      const auto found = by_uid.find(entry.spec.preempted_for);
+      entry.spec.preempted_for = found == by_uid.end() ? Uid() : found->second;
     }
   }
 
@@ -266,6 +303,7 @@ class Builder {
   const Configuration& configuration_;
   World world_;
   controller::PriorityTable priorities_;
+  std::map<std::tuple<std::string, Namespace, std::string>, const kube::ObjectMeta*> owner_metas_;
   std::vector<std::size_t> entry_of_workload_;  ///< By index into Input::workloads.
   std::map<std::tuple<std::size_t, std::string, NodeName>, std::int64_t> taken_;
 };

@@ -234,7 +234,18 @@ void Controller::Impl::upsert_priority_class(ResourceKind kind, const kube::Json
 }
 
 void Controller::Impl::priorities_changed() {
-  for (const auto& [key, entry] : workloads_) mark(key);
+  for (auto& [key, entry] : workloads_) {
+    feed_workload(entry, now_);
+    mark(key);
+  }
+}
+
+const kube::ObjectMeta* Controller::Impl::owner_meta(const WorkloadEntry& entry) const {
+  if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
+    return &owner->second.meta;
+  }
+  const PodRecord* pod = pods_.find(entry.owner_uid);
+  return pod != nullptr && pod->plain ? &pod->meta : nullptr;
 }
 
 void Controller::Impl::upsert_owner(const OwnerKind& kind, const kube::Json& object, Instant now) {
@@ -340,6 +351,7 @@ void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
     return;
   }
   engine::WorkloadSpec spec = to_workload(*entry.object, lookup());
+  add_protection(spec, owner_meta(entry), priorities_.protection_of(*entry.object));
   // The end of the work frees its quota at once; writing it down may take a while.
   if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
     spec.finished = spec.finished || owner->second.outcome != OwnerOutcome::kNone;
@@ -537,6 +549,11 @@ void Controller::Impl::take(const engine::StillPending& effect, Instant now) {
   WorkloadEntry* entry = find(effect.workload);
   if (entry == nullptr) return;
   entry->pending = effect.explanation;
+  for (const engine::Cause& cause : effect.explanation.causes) {
+    const auto* awaiting = std::get_if<engine::AwaitingVictims>(&cause);
+    if (awaiting == nullptr || !awaiting->again) continue;
+    event(*entry, true, "PreemptionOverdue", engine::describe(effect.explanation), now);
+  }
   if (!entry->pending_since) entry->pending_since = now;
   mark(entry->key);
 }

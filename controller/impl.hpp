@@ -78,6 +78,8 @@ class Controller::Impl {
   void adopt(WorkloadEntry& entry, const kube::Workload& workload);
   void feed_workload(WorkloadEntry& entry, Instant now);
   void priorities_changed();
+  /// Of the Job or plain pod; nullptr: not known.
+  [[nodiscard]] const kube::ObjectMeta* owner_meta(const WorkloadEntry& entry) const;
   /// A Workload that cannot be read stands for this owner: nothing may be concluded from not
   /// knowing it.
   [[nodiscard]] bool is_unreadable(const Uid& owner_uid) const;

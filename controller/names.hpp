@@ -29,6 +29,12 @@ using kube::kPodGroupLabel;
 
 // muster.dev: what muster adds.
 inline constexpr const char* kCapacityAnnotation = "muster.dev/capacity";
+/// Label `true` or `false`; the next three are annotations.
+inline constexpr const char* kPreemptibleLabel = "muster.dev/preemptible";
+inline constexpr const char* kMinRuntimeAnnotation = "muster.dev/min-runtime";
+inline constexpr const char* kCheckpointGraceAnnotation = "muster.dev/checkpoint-grace";
+/// RFC 3339, kept by the job.
+inline constexpr const char* kLastCheckpointAnnotation = "muster.dev/last-checkpoint";
 
 // Kubernetes.
 inline constexpr const char* kJobTrackingFinalizer = "batch.kubernetes.io/job-tracking";

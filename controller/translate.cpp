@@ -1,6 +1,7 @@
 #include "controller/translate.hpp"
 
 #include "controller/names.hpp"
+#include "controller/workload_status.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -92,6 +93,38 @@ engine::PodSetAssignment to_assignment(const kube::PodSetAssignment& stored,
   return assignment;
 }
 
+std::optional<Duration> duration_of(const kube::ObjectMeta& meta, const char* annotation) {
+  const std::string* text = meta.find_annotation(annotation);
+  if (text == nullptr) return std::nullopt;
+  const auto duration = parse_duration(*text);
+  if (!duration || *duration < Duration::zero()) return std::nullopt;
+  return *duration;
+}
+
+std::optional<Instant> instant_of(const kube::ObjectMeta& meta, const char* annotation) {
+  const std::string* text = meta.find_annotation(annotation);
+  if (text == nullptr) return std::nullopt;
+  const auto instant = parse_rfc3339(*text);
+  if (!instant) return std::nullopt;
+  return *instant;
+}
+
+/// When the condition was last True: since when it is, or what former_condition() kept.
+std::optional<Instant> time_of(const kube::Condition* condition) {
+  if (condition == nullptr) return std::nullopt;
+  if (condition->status == "True") return condition->last_transition;
+  return former_time(*condition);
+}
+
+/// The preemptor, in the words of muster and of Kueue: `… (UID: <uid>, …`.
+Uid uid_in(std::string_view message) {
+  constexpr std::string_view kBefore = "(UID: ";
+  const std::size_t at = message.find(kBefore);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = message.substr(at + kBefore.size());
+  return Uid(std::string(rest.substr(0, rest.find_first_of(",)"))));
+}
+
 }  // namespace
 
 engine::NodeSpec to_node(const kube::Node& node) {
@@ -153,13 +186,14 @@ engine::ClusterQueueSpec to_cluster_queue(const kube::ClusterQueue& queue) {
   spec.preemption.borrow_within_cohort.max_priority_threshold = queue.borrow_max_priority_threshold;
   spec.fungibility = fungibility(queue);
   spec.admission_checks = queue.admission_checks;
+  spec.protection = to_protection(queue.meta);
   return spec;
 }
 
 engine::LocalQueueSpec to_local_queue(const kube::LocalQueue& queue) {
   return engine::LocalQueueSpec{LocalQueueKey{queue.meta.ns, queue.meta.name},
                                 ClusterQueueName(queue.cluster_queue),
-                                stop_policy(queue.stop_policy)};
+                                stop_policy(queue.stop_policy), to_protection(queue.meta)};
 }
 
 Uid member_uid(const kube::Pod& pod) {
@@ -240,7 +274,15 @@ engine::WorkloadSpec to_workload(const kube::Workload& workload, const ObjectLoo
       added.reclaimable = std::min(reclaimable->second, added.count);
     }
   }
+  spec.protection = to_protection(workload.meta);
+  spec.last_checkpoint = instant_of(workload.meta, kLastCheckpointAnnotation);
   spec.requeue_at = workload.requeue_at;
+  spec.evicted_at = time_of(kube::find_condition(workload.conditions, "Evicted"));
+  const kube::Condition* preempted = kube::find_condition(workload.conditions, "Preempted");
+  spec.preempted_at = time_of(preempted);
+  if (preempted != nullptr && preempted->status == "True") {
+    spec.preempted_for = uid_in(preempted->message);
+  }
   spec.finished = kube::is_true(workload.conditions, "Finished");
 
   const kube::Condition* reserved = kube::find_condition(workload.conditions, "QuotaReserved");
@@ -259,6 +301,26 @@ engine::WorkloadSpec to_workload(const kube::Workload& workload, const ObjectLoo
   spec.quota_reserved_at = reserved->last_transition;
   spec.evicted = kube::is_true(workload.conditions, "Evicted");
   return spec;
+}
+
+engine::Protection to_protection(const kube::ObjectMeta& meta) {
+  engine::Protection protection;
+  if (const std::string* word = meta.find_label(kPreemptibleLabel)) {
+    if (*word == "true") protection.preemptible = true;
+    if (*word == "false") protection.preemptible = false;
+  }
+  protection.min_runtime = duration_of(meta, kMinRuntimeAnnotation);
+  protection.checkpoint_grace = duration_of(meta, kCheckpointGraceAnnotation);
+  return protection;
+}
+
+void add_protection(engine::WorkloadSpec& spec, const kube::ObjectMeta* owner,
+                    const engine::Protection& priority_class) {
+  if (owner != nullptr) {
+    spec.protection = to_protection(*owner).or_else(spec.protection);
+    if (const auto at = instant_of(*owner, kLastCheckpointAnnotation)) spec.last_checkpoint = at;
+  }
+  spec.protection = spec.protection.or_else(priority_class);
 }
 
 Quantity to_quantity(const ResourceName& resource, Amount amount) {

@@ -55,6 +55,15 @@ struct ObjectLookup {
 [[nodiscard]] engine::WorkloadSpec to_workload(const kube::Workload& workload,
                                                const ObjectLookup& lookup);
 
+/// Label `muster.dev/preemptible`, annotations `muster.dev/min-runtime` and
+/// `muster.dev/checkpoint-grace`; what cannot be read counts as not said.
+[[nodiscard]] engine::Protection to_protection(const kube::ObjectMeta& meta);
+
+/// Adds what the workload's owner and its priority class say to what its own object says; `owner`
+/// may be nullptr. The owner says when it wrote its last checkpoint.
+void add_protection(engine::WorkloadSpec& spec, const kube::ObjectMeta* owner,
+                    const engine::Protection& priority_class);
+
 /// A decision in the API's form; plans are written as the single level kubernetes.io/hostname.
 [[nodiscard]] kube::WorkloadAdmission to_admission(const engine::Admission& admission,
                                                    const ObjectLookup& lookup);

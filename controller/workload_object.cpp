@@ -1,6 +1,7 @@
 #include "controller/workload_object.hpp"
 
 #include "controller/names.hpp"
+#include "controller/translate.hpp"
 
 #include <fmt/format.h>
 
@@ -72,6 +73,7 @@ Json string_or_absent(const std::string& text) {
 
 void PriorityTable::upsert(const kube::WorkloadPriorityClass& cls) {
   workload_classes[cls.meta.name] = cls.value;
+  protections[cls.meta.name] = to_protection(cls.meta);
 }
 
 void PriorityTable::upsert(const kube::PriorityClass& cls) {
@@ -82,11 +84,18 @@ void PriorityTable::upsert(const kube::PriorityClass& cls) {
 
 void PriorityTable::erase_workload_class(const std::string& name) {
   workload_classes.erase(name);
+  protections.erase(name);
 }
 
 void PriorityTable::erase_pod_class(const std::string& name) {
   pod_classes.erase(name);
   default_pod_classes.erase(name);
+}
+
+engine::Protection PriorityTable::protection_of(const kube::Workload& workload) const {
+  if (workload.priority_class_kind != "WorkloadPriorityClass") return {};
+  const auto found = protections.find(workload.priority_class_name);
+  return found == protections.end() ? engine::Protection() : found->second;
 }
 
 ResolvedPriority resolve_priority(const kube::ObjectMeta& owner,

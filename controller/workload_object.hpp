@@ -3,6 +3,7 @@
 // Rules: queueing semantics section (h).
 
 #include "base/ids.hpp"
+#include "engine/specs.hpp"
 #include "kube/codec/objects.hpp"
 
 #include <cstdint>
@@ -19,6 +20,10 @@ struct PriorityTable {
   std::map<std::string, std::int64_t> workload_classes;
   std::map<std::string, std::int64_t> pod_classes;
   std::map<std::string, std::int64_t> default_pod_classes;  ///< Those with globalDefault.
+  std::map<std::string, engine::Protection> protections;    ///< Of workload classes.
+
+  /// What the class of the Workload says; nothing said without one.
+  [[nodiscard]] engine::Protection protection_of(const kube::Workload& workload) const;
 
   void upsert(const kube::WorkloadPriorityClass& cls);
   void upsert(const kube::PriorityClass& cls);

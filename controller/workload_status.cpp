@@ -12,6 +12,9 @@ using kube::Json;
 
 // The API refuses longer messages.
 constexpr std::size_t kMaxMessage = 32'768;
+constexpr std::string_view kPreviously = "Previously: ";
+constexpr std::string_view kAt = " [at ";
+constexpr std::size_t kMaxSuffix = 64;
 
 /// A workload's conditions on their way to the next write.
 class Conditions {
@@ -41,7 +44,12 @@ class Conditions {
   Conditions& flip(std::string_view type, std::string_view reason) {
     const Condition* known = kube::find_condition(list_, type);
     if (known == nullptr || known->status != "True") return *this;
-    return set(type, false, reason, "Previously: " + known->message);
+    std::string message = std::string(kPreviously) + known->message;
+    message.resize(std::min(message.size(), kMaxMessage - kMaxSuffix));
+    if (known->last_transition) {
+      message += std::string(kAt) + format_rfc3339(*known->last_transition) + "]";
+    }
+    return set(type, false, reason, message);
   }
 
   [[nodiscard]] Json json() const {
@@ -143,6 +151,18 @@ Json pending_patch(const kube::Workload& workload, std::string_view reason,
   Conditions conditions(workload, now);
   conditions.set("QuotaReserved", false, reason, message);
   return patch(workload, Json::object({{"conditions", conditions.json()}}));
+}
+
+std::optional<Instant> former_time(const kube::Condition& condition) {
+  const std::string_view message = condition.message;
+  if (!message.starts_with(kPreviously)) return std::nullopt;
+  const std::size_t at = message.rfind(kAt);
+  if (at != std::string_view::npos && message.ends_with(']')) {
+    std::string_view time = message.substr(at + kAt.size());
+    time.remove_suffix(1);
+    if (const auto parsed = parse_rfc3339(time)) return *parsed;
+  }
+  return condition.last_transition;
 }
 
 bool is_reserved(const kube::Workload& workload) {

@@ -46,6 +46,10 @@ struct EvictionWords {
 [[nodiscard]] kube::Json pending_patch(const kube::Workload& workload, std::string_view reason,
                                        const std::string& message, Instant now);
 
+/// When a condition that admit_patch() turned to False was True since; of one that others turned
+/// so, when they did. Nothing for any other.
+[[nodiscard]] std::optional<Instant> former_time(const kube::Condition& condition);
+
 [[nodiscard]] bool is_reserved(const kube::Workload& workload);
 
 }  // namespace muster::controller

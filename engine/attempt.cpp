@@ -22,8 +22,8 @@ std::int64_t highest_level(const State& state, const OracleQuery& query) {
 class Attempter {
  public:
   Attempter(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
-            std::size_t& work)
-      : state_(state), workload_(workload), queue_(queue), work_(work) {
+            std::size_t& work, const SearchOptions& search)
+      : state_(state), workload_(workload), queue_(queue), work_(work), search_(search) {
     options_.oracle = [this](const OracleQuery& query) { return ask(query); };
   }
 
@@ -96,6 +96,7 @@ class Attempter {
     request.amounts = amounts;
     request.needed = needed;
     request.nodes_fit = std::move(nodes_fit);
+    request.search = search_;
     return find_victims(state_, request, work_);
   }
 
@@ -111,7 +112,11 @@ class Attempter {
     }
     for (const Victim& victim : *victims) {
       own = own || victim.own_queue;
-      gone.remove(state_.workloads.at(victim.workload));
+      if (victim.hold) {
+        gone.remove(state_.holds.at(victim.workload));
+      } else {
+        gone.remove(state_.workloads.at(victim.workload));
+      }
     }
     return {own ? Oracle::kOwnQueue : Oracle::kOtherQueuesOnly, highest_level(state_, query)};
   }
@@ -120,6 +125,7 @@ class Attempter {
   const WorkloadSpec& workload_;
   const ClusterQueueSpec& queue_;
   std::size_t& work_;
+  const SearchOptions& search_;
   AssignOptions options_;
 };
 
@@ -146,8 +152,8 @@ std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload, std::int6
 }
 
 Attempt attempt(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
-                std::size_t& work) {
-  return Attempter(state, workload, queue, work).run();
+                std::size_t& work, const SearchOptions& search) {
+  return Attempter(state, workload, queue, work, search).run();
 }
 
 }  // namespace muster::engine

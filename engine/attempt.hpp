@@ -14,8 +14,8 @@ namespace muster::engine {
 
 struct Attempt {
   Assignment assignment;
-  /// With Mode::kPreempt: who must go; empty: those on their way out suffice. Absent: nothing
-  /// helps, and `assignment` says what binds for all its pods.
+  /// With Mode::kPreempt: who must go, and whose holds; empty: those on their way out suffice.
+  /// Absent: nothing helps, and `assignment` says what binds for all its pods.
   std::optional<std::vector<Victim>> victims;
   [[nodiscard]] bool works() const { return assignment.mode == Mode::kFit || victims.has_value(); }
 };
@@ -27,7 +27,8 @@ struct Attempt {
 /// scans had left out; then any combination that fits as a whole. Then fewer pods, down to the
 /// minCount of each pod set, as many as work.
 [[nodiscard]] Attempt attempt(State& state, const WorkloadSpec& workload,
-                              const ClusterQueueSpec& queue, std::size_t& work);
+                              const ClusterQueueSpec& queue, std::size_t& work,
+                              const SearchOptions& search = {});
 
 /// The counts of step `step` of 0..steps_of(): 0 is all pods, the last one every minCount.
 [[nodiscard]] std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload,

@@ -10,11 +10,21 @@
 #include <algorithm>
 
 namespace muster::engine {
+namespace {
+
+/// What stands for the place of a workload in the queues is not the same.
+bool decided_otherwise(const WorkloadSpec& a, const WorkloadSpec& b) {
+  return a.queue_name != b.queue_name || a.priority != b.priority || a.active != b.active ||
+         a.pod_sets != b.pod_sets || a.protection != b.protection;
+}
+
+}  // namespace
+
 Engine::Engine(Options options)
     : options_(options),
       state_(std::make_unique<State>()),
       publisher_(std::make_unique<Publisher>()) {
-  state_->options = options;
+  state_->options = options_;
 }
 
 Engine::~Engine() = default;
@@ -43,12 +53,30 @@ Effects Engine::settle(Instant now) {
   return effects;
 }
 
+/// A change of what quota, or its nodes, are; saying the same again is none.
+template <class Map, class Key, class Spec>
+void Engine::set(Map& map, const Key& key, const Spec& spec, Instant now) {
+  const auto known = map.find(key);
+  if (known != map.end() && known->second == spec) return;
+  state_->disturb(now);
+  map.insert_or_assign(key, spec);
+}
+
 void Engine::apply(const Event& event, Instant now) {
   State& s = *state_;
   std::visit(Overloaded{
-                 [&](const NodeUpserted& e) { s.upsert_node(e.node); },
+                 [&](const NodeUpserted& e) {
+                   const auto known = s.fleet.find(e.node.name);
+                   const bool usable = e.node.ready && !e.node.unschedulable;
+                   if (known && s.fleet.present(*known) && !usable && s.fleet.facts(*known).ready &&
+                       !s.fleet.facts(*known).unschedulable) {
+                     s.disturb(now);
+                   }
+                   s.upsert_node(e.node);
+                 },
                  [&](const NodeDeleted& e) {
                    if (const auto node = s.fleet.find(e.name); node && s.fleet.present(*node)) {
+                     s.disturb(now);
                      s.remove_node(*node);
                    }
                  },
@@ -61,15 +89,16 @@ void Engine::apply(const Event& event, Instant now) {
                    s.queues_dirty = s.wants_pass = true;
                  },
                  [&](const FlavorUpserted& e) {
-                   s.flavors.insert_or_assign(e.flavor.name, e.flavor);
+                   set(s.flavors, e.flavor.name, e.flavor, now);
                    s.queues_dirty = s.wants_pass = true;
                  },
                  [&](const FlavorDeleted& e) {
                    s.flavors.erase(e.name);
+                   s.disturb(now);
                    s.queues_dirty = s.wants_pass = true;
                  },
                  [&](const TopologyUpserted& e) {
-                   s.topologies.insert_or_assign(e.topology.name, e.topology);
+                   set(s.topologies, e.topology.name, e.topology, now);
                    s.queues_dirty = s.wants_pass = true;
                  },
                  [&](const TopologyDeleted& e) {
@@ -77,25 +106,27 @@ void Engine::apply(const Event& event, Instant now) {
                    s.queues_dirty = s.wants_pass = true;
                  },
                  [&](const CohortUpserted& e) {
-                   s.cohorts.insert_or_assign(e.cohort.name, e.cohort);
+                   set(s.cohorts, e.cohort.name, e.cohort, now);
                    s.mark_tree_dirty();
                  },
                  [&](const CohortDeleted& e) {
                    s.cohorts.erase(e.name);
+                   s.disturb(now);
                    s.mark_tree_dirty();
                  },
                  [&](const ClusterQueueUpserted& e) {
-                   s.queues.insert_or_assign(e.queue.name(), e.queue);
+                   set(s.queues, e.queue.name(), e.queue, now);
                    s.mark_tree_dirty();
                    s.file_all_of(e.queue.name());
                  },
                  [&](const ClusterQueueDeleted& e) {
                    s.queues.erase(e.name);
+                   s.disturb(now);
                    s.mark_tree_dirty();
                    s.file_all_of(e.name);
                  },
                  [&](const LocalQueueUpserted& e) {
-                   s.local_queues.insert_or_assign(e.queue.key, e.queue);
+                   set(s.local_queues, e.queue.key, e.queue, now);
                    s.file_all_of(e.queue.key);
                  },
                  [&](const LocalQueueDeleted& e) {
@@ -116,6 +147,7 @@ void Engine::apply(const Event& event, Instant now) {
                    WorkloadRecord* record = s.find(e.key);
                    if (record != nullptr && record->phase == Phase::kEvicting) {
                      s.set_phase(*record, Phase::kReserved);
+                     record->preempted_at = record->spec.preempted_at;
                      s.wants_pass = true;
                    }
                  },
@@ -144,7 +176,15 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
     known = nullptr;
   }
   if (known != nullptr && known->spec == spec) return;
+  const bool arrives = known == nullptr || decided_otherwise(known->spec, spec);
   WorkloadRecord& record = s.upsert_record(spec);
+  if (arrives) {
+    record.arrived = s.passed_once ? std::optional(now) : spec.created;
+    s.last_arrival = std::max(s.last_arrival, record.arrived);
+  }
+  if (spec.preempted_at) {
+    record.preempted_at = std::max(record.preempted_at.value_or(Instant{}), *spec.preempted_at);
+  }
 
   if (spec.finished) {
     if (record.holds_quota()) {
@@ -165,16 +205,18 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
   }
   if (!spec.active) s.wants_pass = true;  // Passes take back what is deactivated.
   const Phase phase = spec.evicted ? Phase::kEvicting : Phase::kReserved;
+  const auto since = spec.evicted ? spec.evicted_at : std::nullopt;
   if (record.holds_quota() && *record.admission == *spec.admission &&
       record.usage == State::usage_of(spec, *spec.admission)) {
     // An eviction that is decided but not written yet stays decided.
-    if (record.phase != Phase::kEvicting) s.set_phase(record, phase);
+    if (record.phase != Phase::kEvicting) s.set_phase(record, phase, since);
     if (spec.quota_reserved_at) record.reserved_at = spec.quota_reserved_at;
     return;
   }
   const Phase next = record.phase == Phase::kEvicting ? Phase::kEvicting : phase;
   if (record.holds_quota()) s.release(record, Phase::kPending);
   s.hold(record, *spec.admission, next, spec.quota_reserved_at.value_or(now));
+  if (next == Phase::kEvicting) s.set_phase(record, next, since);
 }
 
 bool Engine::wants_settle(Instant now) const {
@@ -187,8 +229,8 @@ std::optional<Instant> Engine::next_wakeup() const {
   // Back-offs that ended before the last pass were considered by it.
   const auto next =
       state_->backing_off.upper_bound({state_->last_pass, WorkloadKey{Namespace("\x7f"), ""}});
-  if (next == state_->backing_off.end()) return std::nullopt;
-  return next->first;
+  if (next == state_->backing_off.end()) return state_->wake_at;
+  return std::min(next->first, state_->wake_at.value_or(next->first));
 }
 
 std::shared_ptr<const Snapshot> Engine::publish() {

@@ -18,18 +18,48 @@ std::string scope_of(const QuotaShortfall& shortfall) {
   return fmt::format("{} {}", shortfall.in_cohort ? "cohort" : "ClusterQueue", shortfall.scope);
 }
 
+/// As scope_of(), saying why nothing is borrowed.
+std::string bounds_of(const QuotaShortfall& shortfall) {
+  return scope_of(shortfall) +
+         (shortfall.own_only ? " itself (it is not preemptible, so it may not borrow)" : "");
+}
+
+std::string describe_spared(const Spared& spared) {
+  constexpr std::size_t kShown = 3;
+  std::string text = "not preempted:";
+  for (std::size_t i = 0; i < spared.workloads.size() && i < kShown; ++i) {
+    const SparedWorkload& one = spared.workloads[i];
+    text += fmt::format("{} {} ", i == 0 ? "" : ",", one.workload);
+    switch (one.why) {
+      case SparedWorkload::Why::kNotPreemptible:
+        text += "(not preemptible)";
+        break;
+      case SparedWorkload::Why::kMinRuntime:
+        text += fmt::format("(may run until {})", format_rfc3339(one.until.value_or(Instant{})));
+        break;
+      case SparedWorkload::Why::kPreemptedBefore:
+        text += "(preempted before, and nothing changed since)";
+        break;
+    }
+  }
+  if (spared.workloads.size() > kShown) {
+    text += fmt::format(" and {} more", spared.workloads.size() - kShown);
+  }
+  return text;
+}
+
 std::string describe_quota(PendingReason reason, const QuotaShortfall& shortfall) {
   const ResourceName& resource = shortfall.what.resource;
   if (reason == PendingReason::kExceedsMaxQuota) {
     return fmt::format("exceeds max quota: {} asked, {} possible in flavor {} of {}",
                        amount_of(resource, shortfall.asked),
                        format_amount(resource, shortfall.available), shortfall.what.flavor,
-                       scope_of(shortfall));
+                       bounds_of(shortfall));
   }
   return fmt::format("waits for quota: {} asked, {} free in flavor {} of {}",
                      amount_of(resource, shortfall.asked),
                      format_amount(resource, std::max(shortfall.available, Amount())),
-                     shortfall.what.flavor, scope_of(shortfall));
+                     shortfall.what.flavor, bounds_of(shortfall));
 }
 
 std::string describe_nodes(const NodesShortfall& shortfall) {
@@ -56,11 +86,14 @@ std::string describe_cause(PendingReason reason, const Cause& cause) {
           [](const NodesShortfall& shortfall) { return describe_nodes(shortfall); },
           [](const QueueUnusable& queue) { return queue.detail; },
           [](const AwaitingVictims& awaiting) {
-            std::string text = "waits for preempted workloads to leave:";
+            std::string text = awaiting.again
+                                   ? "preempted workloads did not leave in time, now waits for:"
+                                   : "waits for preempted workloads to leave:";
             for (const WorkloadKey& victim : awaiting.victims) text += fmt::format(" {},", victim);
             text.pop_back();
             return text;
           },
+          [](const Spared& spared) { return describe_spared(spared); },
       },
       cause);
 }
@@ -115,6 +148,7 @@ std::string needs(const Explanation& explanation) {
           [](const AwaitingVictims& awaiting) {
             return fmt::format("{} preempted workloads to leave", awaiting.victims.size());
           },
+          [](const Spared&) { return std::string(); },
       },
       explanation.causes.front());
 }

@@ -131,7 +131,8 @@ class Assigner {
         workload_(workload),
         queue_(queue),
         options_(options),
-        node_(state.queue_node(queue.name())) {
+        node_(state.queue_node(queue.name())),
+        own_only_(!state.protection_of(workload, queue.name()).preemptible.value_or(true)) {
     blank_.mode = Mode::kFit;
     blank_.admission.cluster_queue = queue_.name();
     for (std::size_t i = 0; i < workload_.pod_sets.size(); ++i) add_pod_set(i);
@@ -425,7 +426,16 @@ class Assigner {
                                     !tree.is_queue(ever->node), tree.name(ever->node)});
       return;
     }
-    const auto now = tree.limiting_node(node_, *fr, total);
+    if (const auto own = own_only_ ? tree.own_limit_ever(node_, *fr, total) : std::nullopt) {
+      candidate.lower({Grade::kNoFit, 0}, preference);
+      candidate.note(PendingReason::kExceedsMaxQuota,
+                     QuotaShortfall{what, total, total - own->missing, !tree.is_queue(own->node),
+                                    tree.name(own->node), true});
+      return;
+    }
+    auto now = tree.limiting_node(node_, *fr, total);
+    const auto own = own_only_ ? tree.own_limit(node_, *fr, total) : std::nullopt;
+    if (own) now = own;
     const quota::BorrowLevel level = tree.borrow_level(node_, *fr, total);
     if (!now) {
       candidate.lower({Grade::kFit, level.level}, preference);
@@ -444,7 +454,7 @@ class Assigner {
     candidate.lower(rank, preference);
     candidate.note(PendingReason::kWaitingForQuota,
                    QuotaShortfall{what, total, total - now->missing, !tree.is_queue(now->node),
-                                  tree.name(now->node)});
+                                  tree.name(now->node), own.has_value()});
     candidate.needed.push_back(*fr);
   }
 
@@ -497,6 +507,7 @@ class Assigner {
   const ClusterQueueSpec& queue_;
   const AssignOptions& options_;
   quota::NodeIndex node_;
+  bool own_only_;  ///< It may not borrow: it is not preemptible.
   std::vector<PodSetGroup> groups_;
   Assignment blank_;  ///< Counts and usage, no flavors.
   bool topology_only_ = true;

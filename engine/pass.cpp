@@ -1,6 +1,5 @@
 #include "engine/pass.hpp"
 
-#include "engine/attempt.hpp"
 #include "engine/planner.hpp"
 #include "engine/trial.hpp"
 
@@ -19,15 +18,12 @@ bool Pass::Head::operator<(const Head& other) const {
 Pass::Pass(State& state, Instant now) : state_(state), now_(now) {
   state_.wants_pass = false;
   state_.last_pass = now;
+  state_.wake_at.reset();
 }
 
 Pass::~Pass() {
-  for (const Held& held : held_) {
-    state_.tree.remove_usage(held.queue, held.amounts);
-    for (const topology::NodeUse& use : held.room) {
-      state_.fleet.release(use.node, topology::UseKind::kPlanned, use.amount);
-    }
-  }
+  while (!state_.holds.empty()) state_.drop_hold(state_.holds.begin()->first);
+  state_.passed_once = true;
 }
 
 bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
@@ -43,8 +39,8 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
     std::vector<ClusterQueueName> queues;
     for (const auto& [name, classes] : state_.pending) queues.push_back(name);
     for (const ClusterQueueName& name : queues) start_queue(name, effects);
-    consider_preemptors(effects);
-    for (const ClusterQueueName& name : queues) push_head(name);
+    hold_for_preemptors();
+    for (const ClusterQueueName& name : queues) push_head(name, effects);
   }
   while (!heads_.empty()) {
     if (budget != 0 && work_ >= budget) return false;
@@ -52,7 +48,14 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
     heads_.erase(heads_.begin());
     ++work_;
     consider(head, effects);
-    push_head(head.queue);
+    push_head(head.queue, effects);
+  }
+  while (!waiting_.empty()) {
+    if (budget != 0 && work_ >= budget) return false;
+    const WorkloadKey key = waiting_.begin()->key;
+    waiting_.erase(waiting_.begin());
+    ++work_;
+    settle_preemptor(key, effects);
   }
   return true;
 }
@@ -61,7 +64,7 @@ void Pass::drain_stopped(std::vector<Effect>& effects) {
   const auto evict = [&](const WorkloadKey& key, EvictionReason reason) {
     WorkloadRecord& record = state_.workloads.at(key);
     if (record.phase == Phase::kEvicting) return;
-    state_.set_phase(record, Phase::kEvicting);
+    state_.set_phase(record, Phase::kEvicting, now_);
     effects.emplace_back(
         Evict{key, record.queue, reason, std::nullopt, std::nullopt, ClusterQueueName()});
   };
@@ -132,24 +135,67 @@ void Pass::start_queue(const ClusterQueueName& name, std::vector<Effect>& effect
   }
 }
 
-void Pass::consider_preemptors(std::vector<Effect>& effects) {
-  std::set<Head> waiting;
-  for (const WorkloadKey& key : state_.preemptors) {
-    const WorkloadRecord& record = state_.workloads.at(key);
-    if (record.class_key.empty()) continue;
-    waiting.insert(Head{0, pending_order(record.spec), record.queue, record.class_key});
+void Pass::hold_for_preemptors() {
+  if (!state_.options.improvements.holds) return;
+  if (!state_.passed_once) state_.recall_preemptors();
+  std::set<PendingOrder> in_order;
+  for (const auto& [key, since] : state_.preemptors) {
+    in_order.insert(pending_order(state_.workloads.at(key).spec));
   }
-  for (const Head& head : waiting) {
-    const Cursor& cursor = cursors_[head.queue];
-    if (cursor.blocked || cursor.dropped.contains(head.class_key)) continue;
-    considered_first_.insert(head.order.key);
-    state_.preemptors.erase(head.order.key);  // consider() puts it back while it waits.
-    ++work_;
-    consider(head, effects);
+  for (const PendingOrder& order : in_order) hold_for(state_.workloads.at(order.key));
+}
+
+void Pass::hold_for(const WorkloadRecord& record) {
+  if (record.class_key.empty() || !is_due(record.spec)) return;
+  Cursor& cursor = cursors_[record.queue];
+  if (cursor.dropped.contains(record.class_key)) return;
+  ++work_;
+  const Attempt tried = try_for(record, Reach::kLeavingOnly);
+  if (tried.victims) {
+    Instant patience = state_.preemptors.at(record.spec.key) + state_.options.hold_timeout;
+    for (const WorkloadKey& key : state_.evicting) {
+      patience =
+          std::max(patience, due_to_leave(state_, state_.workloads.at(key)).value_or(patience));
+    }
+    if (patience <= now_) search_again_.insert(record.spec.key);
+    state_.ask_to_wake(patience);
+  }
+  if (!tried.works() || search_again_.contains(record.spec.key)) {
+    // What leaves is not enough, or does not leave: it looks for victims anew, in its turn.
+    state_.preemptors.erase(record.spec.key);
+    return;
+  }
+  const PendingOrder order = pending_order(record.spec);
+  waiting_.insert(order);
+  holding_.insert(record.spec.key);
+  const bool strict = state_.queues.at(record.queue).strategy == QueueingStrategy::kStrictFifo;
+  if (strict && (!cursor.last || order < *cursor.last)) cursor.last = order;
+  keep_room(record, tried.assignment);
+}
+
+void Pass::settle_preemptor(const WorkloadKey& key, std::vector<Effect>& effects) {
+  // Somebody of higher rank took what was held: it looks for victims anew.
+  if (!state_.holds.contains(key)) return;
+  state_.drop_hold(key);
+  WorkloadRecord& record = state_.workloads.at(key);
+  const Attempt tried = try_for(record, Reach::kLeavingOnly);
+  if (tried.assignment.mode == Mode::kFit) {
+    // Who stood behind it in a StrictFIFO queue is free to be looked at now.
+    if (cursors_[record.queue].last) state_.wants_pass = true;
+    admit(record, tried.assignment, effects);
+  } else if (tried.victims) {
+    await(record, tried.assignment, {}, effects);
+  } else {
+    state_.preemptors.erase(key);
+    state_.wants_pass = true;
   }
 }
 
-void Pass::push_head(const ClusterQueueName& name) {
+bool Pass::is_due(const WorkloadSpec& spec) const {
+  return !spec.requeue_at || *spec.requeue_at <= now_;
+}
+
+void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects) {
   Cursor& cursor = cursors_[name];
   if (cursor.blocked) return;
   const auto classes = state_.pending.find(name);
@@ -161,15 +207,18 @@ void Pass::push_head(const ClusterQueueName& name) {
     auto member = last == cursor.considered.end() ? same.members.begin()
                                                   : same.members.upper_bound(last->second);
     while (member != same.members.end()) {
-      const auto& requeue_at = state_.workloads.at(member->key).spec.requeue_at;
-      const bool due = !requeue_at || *requeue_at <= now_;
-      if (due && !considered_first_.contains(member->key)) break;
+      const bool due = is_due(state_.workloads.at(member->key).spec);
+      if (due && !holding_.contains(member->key)) break;
       ++member;
     }
     if (member == same.members.end()) continue;
     if (!best || *member < best->order) best = Head{0, *member, name, class_key};
   }
   if (!best) return;
+  if (cursor.last && *cursor.last < best->order) {
+    block_behind(name, cursor.last->key, effects);
+    return;
+  }
   AssignOptions options;
   options.quota_only = true;
   const WorkloadSpec& spec = state_.workloads.at(best->order.key).spec;
@@ -177,15 +226,27 @@ void Pass::push_head(const ClusterQueueName& name) {
   heads_.insert(*best);
 }
 
+Attempt Pass::try_for(const WorkloadRecord& record, Reach reach) {
+  SearchOptions search;
+  search.reach = reach;
+  search.spared = &spared_;
+  return attempt(state_, record.spec, state_.queues.at(record.queue), work_, search);
+}
+
 void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   WorkloadRecord& record = state_.workloads.at(head.order.key);
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
   Cursor& cursor = cursors_[head.queue];
-  if (!considered_first_.contains(head.order.key)) {
-    cursor.considered.insert_or_assign(head.class_key, head.order);
-  }
+  cursor.considered.insert_or_assign(head.class_key, head.order);
 
-  const Attempt tried = attempt(state_, record.spec, queue, work_);
+  spared_.clear();
+  const bool again = search_again_.contains(record.spec.key);
+  Attempt tried = try_for(record, again ? Reach::kWithoutOverdue : Reach::kAny);
+  // Better to go on waiting than not to wait at all.
+  if (again && !tried.works()) tried = try_for(record, Reach::kAny);
+  if (tried.victims) {
+    if (take_holds(*tried.victims)) tried = try_for(record, Reach::kLeavingOnly);
+  }
   if (tried.assignment.mode == Mode::kFit) {
     admit(record, tried.assignment, effects);
     return;
@@ -197,12 +258,36 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
     }
     return;
   }
-  // Within a pass the state only gets fuller: what the first of a class was refused, all are.
-  cursor.dropped.insert(head.class_key);
+  // Within a pass the state only gets fuller: what the first of a class was refused, all are. But
+  // whoever was preempted itself may take less than another of its class.
+  if (!State::went_round(record)) cursor.dropped.insert(head.class_key);
+  add_spared(tried.assignment.why);
   give_verdict(head.queue, head.class_key, tried.assignment.why, effects);
   if (queue.strategy == QueueingStrategy::kStrictFifo) {
     block_behind(head.queue, record.spec.key, effects);
   }
+}
+
+bool Pass::take_holds(std::vector<Victim>& victims) {
+  const auto first = std::stable_partition(victims.begin(), victims.end(),
+                                           [](const Victim& victim) { return !victim.hold; });
+  const bool any = first != victims.end();
+  for (auto taken = first; taken != victims.end(); ++taken) {
+    state_.drop_hold(taken->workload);
+    state_.preemptors.erase(taken->workload);
+    state_.wants_pass = true;  // It looks for victims anew.
+  }
+  victims.erase(first, victims.end());
+  return any && victims.empty();
+}
+
+void Pass::add_spared(Explanation& why) const {
+  const bool contended = why.reason == PendingReason::kWaitingForQuota ||
+                         why.reason == PendingReason::kTopologyPlacementFailed;
+  if (!contended || spared_.empty()) return;
+  Spared spared;
+  for (const auto& [key, one] : spared_) spared.workloads.push_back(one);
+  why.causes.emplace_back(std::move(spared));
 }
 
 void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
@@ -227,11 +312,13 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
                  const std::vector<Victim>& victims, std::vector<Effect>& effects) {
   for (const Victim& victim : victims) {
     WorkloadRecord& leaving = state_.workloads.at(victim.workload);
-    state_.set_phase(leaving, Phase::kEvicting);
+    state_.set_phase(leaving, Phase::kEvicting, now_);
+    leaving.preempted_at = now_;
     effects.emplace_back(Evict{victim.workload, leaving.queue, EvictionReason::kPreempted,
                                victim.rule, record.spec.key, record.queue, record.spec.uid});
   }
   AwaitingVictims awaiting;
+  awaiting.again = search_again_.contains(record.spec.key) && !victims.empty();
   if (victims.empty()) {
     awaiting.victims.assign(state_.evicting.begin(), state_.evicting.end());
   } else {
@@ -241,36 +328,35 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
   const Explanation explanation{PendingReason::kWaitingForPreemptedWorkloads, {awaiting}};
   PendingClass& same = state_.pending.at(record.queue).at(record.class_key);
   same.verdict = explanation;
-  if (same.unannounced.erase(pending_order(record.spec)) > 0) {
+  if (same.unannounced.erase(pending_order(record.spec)) > 0 || awaiting.again) {
     effects.emplace_back(StillPending{record.spec.key, record.queue, explanation});
   }
-  state_.preemptors.insert(record.spec.key);
+  if (state_.options.improvements.holds) {
+    const auto [known, is_new] = state_.preemptors.emplace(record.spec.key, now_);
+    if (!victims.empty()) known->second = now_;
+    state_.ask_to_wake(known->second + state_.options.hold_timeout);
+  }
   keep_room(record, assignment);
 }
 
 void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment) {
-  Held held;
-  held.queue = state_.queue_node(record.queue);
-  held.amounts = assignment.amounts;
-  {
-    Trial gone(state_);
-    for (const WorkloadKey& key : state_.evicting) gone.remove(state_.workloads.at(key));
-    Admission planned = assignment.admission;
-    if (place_all(state_, record.spec, planned, nullptr)) {
-      for (std::size_t i = 0; i < planned.pod_sets.size(); ++i) {
-        const Resources per_pod =
-            Resources::from_list(record.spec.pod_sets[i].node_requests, state_.resources);
-        for (const NodeCount& entry : planned.pod_sets[i].nodes) {
-          held.room.push_back({*state_.fleet.find(entry.node), per_pod.times(entry.count)});
-        }
+  Hold hold;
+  hold.queue = state_.queue_node(record.queue);
+  hold.amounts = assignment.amounts;
+  Admission planned = assignment.admission;
+  Trial gone(state_);
+  for (const WorkloadKey& key : state_.evicting) gone.remove(state_.workloads.at(key));
+  if (assignment.mode == Mode::kFit || place_all(state_, record.spec, planned, nullptr)) {
+    for (std::size_t i = 0; i < planned.pod_sets.size(); ++i) {
+      const Resources per_pod =
+          Resources::from_list(record.spec.pod_sets[i].node_requests, state_.resources);
+      for (const NodeCount& entry : planned.pod_sets[i].nodes) {
+        hold.room.push_back({*state_.fleet.find(entry.node), per_pod.times(entry.count)});
       }
     }
   }
-  state_.tree.add_usage(held.queue, held.amounts);
-  for (const topology::NodeUse& use : held.room) {
-    state_.fleet.charge(use.node, topology::UseKind::kPlanned, use.amount);
-  }
-  held_.push_back(std::move(held));
+  gone.rollback_to({});
+  state_.add_hold(record.spec.key, std::move(hold));
 }
 
 void Pass::give_verdict(const ClusterQueueName& queue, const std::string& class_key,

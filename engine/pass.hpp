@@ -2,6 +2,7 @@
 // One pass over everything pending: queueing semantics (c), with every equivalence class considered
 // instead of one head per queue (design section 5).
 
+#include "engine/attempt.hpp"
 #include "engine/effect.hpp"
 #include "engine/flavor_assigner.hpp"
 #include "engine/preemption.hpp"
@@ -19,8 +20,9 @@ namespace muster::engine {
 /// decided on the live state, and the next of its queue takes its place. A pass may be run in
 /// slices; any other event ends it early, which loses nothing but the place in the order.
 ///
-/// What a workload waits for (its victims are leaving) is held for it until the pass ends, so that
-/// nobody after it in the order takes the room; who comes before it in the order may.
+/// What a workload waits for (its victims are leaving) is held for it, in this pass and, as it is
+/// held anew when the next one begins, until it starts or its need goes away. Only who could
+/// preempt it may take what is held; then it looks for victims anew.
 class Pass {
  public:
   Pass(State& state, Instant now);
@@ -44,21 +46,21 @@ class Pass {
     std::set<std::string> dropped;                   ///< Classes that got a final verdict.
     std::map<std::string, PendingOrder> considered;  ///< By class: the last member looked at.
     bool blocked = false;                            ///< StrictFIFO: the head did not start.
-  };
-  /// Quota and room kept for a workload whose victims are leaving.
-  struct Held {
-    quota::NodeIndex queue;
-    quota::FrAmounts amounts;
-    std::vector<topology::NodeUse> room;
+    std::optional<PendingOrder>
+        last;  ///< StrictFIFO: it waits for its victims, all behind it wait.
   };
 
   void drain_stopped(std::vector<Effect>& effects);
   void start_queue(const ClusterQueueName& queue, std::vector<Effect>& effects);
   [[nodiscard]] std::optional<Explanation> unusable_class(const ClusterQueueSpec& queue,
                                                           const WorkloadSpec& member) const;
-  /// Those for whom others were evicted come first, whoever else would: the room was made for them.
-  void consider_preemptors(std::vector<Effect>& effects);
-  void push_head(const ClusterQueueName& queue);
+  /// Before anybody is looked at: what was freed is kept for whom it was freed.
+  void hold_for_preemptors();
+  void hold_for(const WorkloadRecord& record);
+  /// After everybody who could have taken what is held for it: it starts, or goes on waiting.
+  void settle_preemptor(const WorkloadKey& key, std::vector<Effect>& effects);
+  [[nodiscard]] bool is_due(const WorkloadSpec& spec) const;
+  void push_head(const ClusterQueueName& queue, std::vector<Effect>& effects);
   void consider(const Head& head, std::vector<Effect>& effects);
   void admit(WorkloadRecord& record, const Assignment& assignment, std::vector<Effect>& effects);
   void await(WorkloadRecord& record, const Assignment& assignment,
@@ -68,14 +70,20 @@ class Pass {
                     const Explanation& explanation, std::vector<Effect>& effects);
   void block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
                     std::vector<Effect>& effects);
+  [[nodiscard]] Attempt try_for(const WorkloadRecord& record, Reach reach);
+  /// Drops the holds among the victims, from them too. True: there were some, and nothing else.
+  [[nodiscard]] bool take_holds(std::vector<Victim>& victims);
+  void add_spared(Explanation& why) const;
 
   State& state_;
   Instant now_;
   bool started_ = false;
   std::set<Head> heads_;
-  std::set<WorkloadKey> considered_first_;  ///< Preemptors of this pass: not looked at again.
+  std::set<PendingOrder> waiting_;      ///< With a hold, to be settled at the end.
+  std::set<WorkloadKey> holding_;       ///< All that ever were: not looked at in between.
+  std::set<WorkloadKey> search_again_;  ///< Their victims did not leave in time.
   std::map<ClusterQueueName, Cursor> cursors_;
-  std::vector<Held> held_;
+  std::map<WorkloadKey, SparedWorkload> spared_;  ///< For the workload that is looked at.
   std::size_t work_ = 0;
 };
 

@@ -35,6 +35,7 @@ struct QuotaShortfall {
   /// `cohort NAME` when a cohort's quota binds, else `ClusterQueue NAME`.
   bool in_cohort = false;
   std::string scope;
+  bool own_only = false;  ///< `scope` is what the request may not go beyond: it may not borrow.
   bool operator==(const QuotaShortfall&) const = default;
 };
 
@@ -68,11 +69,30 @@ struct QueueUnusable {
 /// Victims were chosen and are on their way out.
 struct AwaitingVictims {
   std::vector<WorkloadKey> victims;
+  bool again = false;  ///< Former victims did not leave in time: others were looked for.
   bool operator==(const AwaitingVictims&) const = default;
 };
 
-using Cause =
-    std::variant<QuotaShortfall, FlavorMismatch, NodesShortfall, QueueUnusable, AwaitingVictims>;
+/// A workload that the policies would have let go, had it not been protected.
+struct SparedWorkload {
+  enum class Why {
+    kNotPreemptible,
+    kMinRuntime,       ///< Until `until`.
+    kPreemptedBefore,  ///< Once already, and nothing new happened since.
+  };
+  WorkloadKey workload;
+  Why why = Why::kNotPreemptible;
+  std::optional<Instant> until;
+  bool operator==(const SparedWorkload&) const = default;
+};
+/// Never the first cause. In order of key, each once.
+struct Spared {
+  std::vector<SparedWorkload> workloads;
+  bool operator==(const Spared&) const = default;
+};
+
+using Cause = std::variant<QuotaShortfall, FlavorMismatch, NodesShortfall, QueueUnusable,
+                           AwaitingVictims, Spared>;
 
 /// The verdict on a pending workload.
 struct Explanation {

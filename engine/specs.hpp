@@ -74,6 +74,25 @@ struct FungibilitySpec {
   bool operator==(const FungibilitySpec&) const = default;
 };
 
+/// What work is promised about being preempted (keys `muster.dev/…`, design 4.5). What one place
+/// leaves open, the next one says: workload, priority class, LocalQueue, ClusterQueue.
+struct Protection {
+  /// False: never a victim, and admitted only within what is its queue's, and its cohorts' below
+  /// the root, own. Said by nobody: true.
+  std::optional<bool> preemptible;
+  /// No preemption before it has held its quota that long. Said by nobody: 0.
+  std::optional<Duration> min_runtime;
+  /// How long its pods may still write a checkpoint when it is evicted. Said by nobody: 0.
+  std::optional<Duration> checkpoint_grace;
+
+  [[nodiscard]] Protection or_else(const Protection& next) const {
+    return {preemptible ? preemptible : next.preemptible,
+            min_runtime ? min_runtime : next.min_runtime,
+            checkpoint_grace ? checkpoint_grace : next.checkpoint_grace};
+  }
+  bool operator==(const Protection&) const = default;
+};
+
 struct ClusterQueueSpec {
   quota::QueueQuotaSpec quota;
   QueueingStrategy strategy = QueueingStrategy::kBestEffortFifo;
@@ -82,6 +101,7 @@ struct ClusterQueueSpec {
   PreemptionSpec preemption;
   FungibilitySpec fungibility;
   std::vector<std::string> admission_checks;  ///< Any entry: the queue needs checks.
+  Protection protection;
   [[nodiscard]] const ClusterQueueName& name() const { return quota.name; }
   bool operator==(const ClusterQueueSpec&) const = default;
 };
@@ -90,6 +110,7 @@ struct LocalQueueSpec {
   LocalQueueKey key;
   ClusterQueueName cluster_queue;
   StopPolicy stop_policy = StopPolicy::kNone;
+  Protection protection;
   bool operator==(const LocalQueueSpec&) const = default;
 };
 
@@ -180,12 +201,18 @@ struct WorkloadSpec {
   std::optional<Instant> created;  ///< Absent: after all that have one.
   bool active = true;
   std::vector<PodSetSpec> pod_sets;
+  Protection protection;                   ///< Its own, then its priority class's.
+  std::optional<Instant> last_checkpoint;  ///< Work lost on eviction is counted from here.
 
   std::optional<Admission> admission;        ///< status.admission with QuotaReserved=True.
   bool admitted = false;                     ///< Condition Admitted=True.
   std::optional<Instant> quota_reserved_at;  ///< Absent while reserved: now.
   bool evicted = false;                      ///< Condition Evicted=True: pods are on their way out.
   std::optional<Instant> requeue_at;         ///< Not considered before.
+  std::optional<Instant> evicted_at;         ///< Its last eviction, for whatever reason.
+  std::optional<Instant> preempted_at;       ///< Its last preemption; stays when it runs again.
+  /// Uid of the Workload it had to make room for; empty: none, or it runs again.
+  Uid preempted_for;
   bool finished = false;
   bool operator==(const WorkloadSpec&) const = default;
 };

@@ -8,7 +8,6 @@
 #include <limits>
 
 namespace muster::engine {
-
 std::int64_t WorkloadRecord::total_pods() const {
   std::int64_t total = 0;
   if (admission) {
@@ -285,18 +284,21 @@ void State::release(WorkloadRecord& record, Phase next) {
   record.usage.clear();
   record.admission.reset();
   record.reserved_at.reset();
+  record.evicting_since.reset();
   record.phase = next;
   file(record);
   touch(record);
   wants_pass = true;
 }
 
-void State::set_phase(WorkloadRecord& record, Phase phase) {
+void State::set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant> now) {
   record.phase = phase;
   if (phase == Phase::kEvicting) {
     evicting.insert(record.spec.key);
+    if (now) record.evicting_since = now;
   } else {
     evicting.erase(record.spec.key);
+    record.evicting_since.reset();
   }
   touch(record);
 }
@@ -355,6 +357,7 @@ std::string pending_class_key(const WorkloadSpec& spec, const ClusterQueueName& 
   fmt::memory_buffer buffer;
   const auto out = std::back_inserter(buffer);
   fmt::format_to(out, "{}|{}|{}|{}", queue, spec.key.ns, spec.queue_name, spec.priority);
+  if (spec.protection.preemptible) fmt::format_to(out, "|p{}", *spec.protection.preemptible);
   for (const PodSetSpec& pod_set : spec.pod_sets) {
     fmt::format_to(out, "|{};{};{};{};g{};u{}", pod_set.name, pod_set.count,
                    pod_set.min_count.value_or(-1), pod_set.reclaimable, pod_set.group,

@@ -59,6 +59,11 @@ struct WorkloadRecord {
   std::vector<PlannedSlots> plan;
   std::vector<Resources> per_pod;  ///< By pod set, node view.
 
+  std::optional<Instant> evicting_since;  ///< While Evicting; nothing: longer than we know.
+  std::optional<Instant> preempted_at;    ///< Its last preemption, written or not.
+  /// When it came into the queue as it is now: created, or changed in what decides.
+  std::optional<Instant> arrived;
+
   std::string class_key;                    ///< While pending: see pending_class_key().
   std::optional<LocalQueueKey> counted_in;  ///< The queue its `counted` is part of.
   LocalQueueCounts counted;
@@ -102,6 +107,13 @@ struct PendingClass {
 [[nodiscard]] std::string pending_class_key(const WorkloadSpec& spec,
                                             const ClusterQueueName& queue);
 
+/// Quota and nodes kept for a pending workload for which others leave; charged while it exists.
+struct Hold {
+  quota::NodeIndex queue;
+  quota::FrAmounts amounts;
+  std::vector<topology::NodeUse> room;
+};
+
 /// Why a ClusterQueue admits nothing.
 struct QueueProblem {
   std::string reason;  ///< The API's word: `Stopped`, `FlavorNotFound`, …
@@ -110,7 +122,7 @@ struct QueueProblem {
 
 class State {
  public:
-  Options options;  ///< Never change.
+  Options options;  ///< Never changes.
 
   // What exists. Written through the functions below.
   std::map<FlavorName, FlavorSpec> flavors;
@@ -137,9 +149,11 @@ class State {
   std::set<WorkloadKey> evicting;
   /// Holding quota, and their plans may have slots of pods that ended well.
   std::set<WorkloadKey> shrinking;
-  /// Pending workloads for which others were evicted: until they start, or their need goes away,
-  /// what was freed is offered to them first.
-  std::set<WorkloadKey> preemptors;
+  /// Pending workloads for which others were evicted, and when: until they start, or their need
+  /// goes away, what is freed is kept for them.
+  std::map<WorkloadKey, Instant> preemptors;
+  /// What is kept for them. Only while a pass is open.
+  std::map<WorkloadKey, Hold> holds;
   /// queue -> class key -> class.
   std::map<ClusterQueueName, std::map<std::string, PendingClass>> pending;
   std::set<std::pair<Instant, WorkloadKey>> backing_off;  ///< Pending with a requeue time.
@@ -153,7 +167,13 @@ class State {
   std::set<Uid> dirty_owners;
   bool queues_dirty = true;
   bool wants_pass = false;
-  Instant last_pass;       ///< When the last pass began.
+  Instant last_pass;  ///< When the last pass began: `now` while one is open.
+  /// When time alone may change what the last pass decided; nothing: never.
+  std::optional<Instant> wake_at;
+  bool passed_once = false;  ///< What was told before the first pass is what there was already.
+  /// The last loss of a node or change of quota; nothing: none since the first pass.
+  std::optional<Instant> disturbed_at;
+  std::optional<Instant> last_arrival;  ///< Of any workload: the latest WorkloadRecord::arrived.
   bool tree_dirty = true;  ///< Quota specs changed: the tree is built anew by ensure_tree().
   /// Nodes whose plans may not hold any more (see repair.hpp).
   std::set<topology::NodeIndex> suspects;
@@ -178,7 +198,8 @@ class State {
   void hold(WorkloadRecord& record, const Admission& admission, Phase phase, Instant reserved_at);
   /// Gives back quota and plan; it is pending (or finished) afterwards.
   void release(WorkloadRecord& record, Phase next);
-  void set_phase(WorkloadRecord& record, Phase phase);
+  /// `now` only matters to kEvicting: since when.
+  void set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant> now = std::nullopt);
   /// Replaces the plan only; quota stays.
   void change_plan(WorkloadRecord& record, const Admission& admission);
   /// Files the record under its queue and class, or takes it out, as its phase says.
@@ -196,6 +217,25 @@ class State {
   [[nodiscard]] Explanation homeless_reason(const WorkloadRecord& record) const;
 
   [[nodiscard]] quota::NodeIndex queue_node(const ClusterQueueName& queue) const;
+
+  // Preemption.
+  /// What the workload, its priority class, its LocalQueue and its ClusterQueue say.
+  [[nodiscard]] Protection protection_of(const WorkloadSpec& spec,
+                                         const ClusterQueueName& queue) const;
+  /// Why `victim`, which holds quota, may not be preempted for `preemptor` now; nothing: it may.
+  /// Asks to be woken when time alone changes that.
+  [[nodiscard]] std::optional<SparedWorkload> spared(const WorkloadRecord& victim,
+                                                     const WorkloadSpec& preemptor);
+  /// It was preempted since it came into the queue as it is now.
+  [[nodiscard]] static bool went_round(const WorkloadRecord& record);
+  void add_hold(const WorkloadKey& key, Hold hold);
+  void drop_hold(const WorkloadKey& key);
+  /// After a restart: whom others had to leave for, as their conditions say.
+  void recall_preemptors();
+  /// The past is ignored.
+  void ask_to_wake(Instant at);
+  /// A node was lost or a quota changed: whoever was preempted before may be again.
+  void disturb(Instant now);
 
   /// Quota amounts of an admission, by flavor and resource, without what ended pods gave back
   /// (semantics section 0).

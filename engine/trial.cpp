@@ -21,6 +21,20 @@ void Trial::put_back(const WorkloadRecord& record) {
   use_of(record, false);
 }
 
+void Trial::remove(const Hold& hold) {
+  discharge(hold.queue, hold.amounts);
+  for (const topology::NodeUse& use : hold.room) {
+    state_.fleet.release(use.node, topology::UseKind::kPlanned, use.amount, &use_log_);
+  }
+}
+
+void Trial::put_back(const Hold& hold) {
+  charge(hold.queue, hold.amounts);
+  for (const topology::NodeUse& use : hold.room) {
+    state_.fleet.charge(use.node, topology::UseKind::kPlanned, use.amount, &use_log_);
+  }
+}
+
 void Trial::charge(quota::NodeIndex queue, const quota::FrAmounts& amounts) {
   state_.tree.add_usage(queue, amounts, &usage_log_);
 }

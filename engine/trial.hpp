@@ -28,11 +28,15 @@ class Trial {
   void remove(const WorkloadRecord& record);
   /// Undoes remove() when other changes came in between.
   void put_back(const WorkloadRecord& record);
+  /// What is held for somebody is free, and is held again.
+  void remove(const Hold& hold);
+  void put_back(const Hold& hold);
   /// Something takes quota in a queue.
   void charge(quota::NodeIndex queue, const quota::FrAmounts& amounts);
   void discharge(quota::NodeIndex queue, const quota::FrAmounts& amounts);
 
   [[nodiscard]] State& state() { return state_; }
+  [[nodiscard]] const State& state() const { return state_; }
 
  private:
   void use_of(const WorkloadRecord& record, bool release);

@@ -270,6 +270,26 @@ std::optional<Limit> QuotaTree::limiting_node_ever(NodeIndex queue, FrId fr, Amo
   }
 }
 
+std::optional<Limit> QuotaTree::own_limit(NodeIndex queue, FrId fr, Amount amount) const {
+  Amount rest = amount;
+  for (NodeIndex node = queue; rest > Amount() && parent(node); node = *parent(node)) {
+    const Amount room = subtree_quota(node, fr) - usage(node, fr);
+    if (rest > room) return Limit{node, false, rest, room, rest - room};
+    rest = rest - local_available(node, fr);
+  }
+  return std::nullopt;
+}
+
+std::optional<Limit> QuotaTree::own_limit_ever(NodeIndex queue, FrId fr, Amount amount) const {
+  Amount rest = amount;
+  for (NodeIndex node = queue; rest > Amount() && parent(node); node = *parent(node)) {
+    const Amount room = subtree_quota(node, fr);
+    if (rest > room) return Limit{node, false, rest, room, rest - room};
+    rest = rest - guaranteed(node, fr);
+  }
+  return std::nullopt;
+}
+
 void QuotaTree::set_usage(NodeIndex node, FrId fr, ExactUsage value, UsageLog* log) {
   ExactUsage& usage = usage_[cell(node, fr)];
   if (log != nullptr) log->push_back(UsageUndo{node, fr, usage});

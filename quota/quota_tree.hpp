@@ -166,6 +166,12 @@ class QuotaTree {
   [[nodiscard]] std::optional<Limit> limiting_node_ever(NodeIndex queue, FrId fr,
                                                         Amount amount) const;
 
+  /// For work that may not borrow: the lowest node below the root whose own subtree quota `amount`
+  /// would exceed, now or (ever) in an empty cluster; nothing when there is none. A queue without a
+  /// cohort is a root.
+  [[nodiscard]] std::optional<Limit> own_limit(NodeIndex queue, FrId fr, Amount amount) const;
+  [[nodiscard]] std::optional<Limit> own_limit_ever(NodeIndex queue, FrId fr, Amount amount) const;
+
   /// Charges a queue (or cohort); what exceeds the guaranteed part goes on to the parent. A
   /// negative amount stays at the node. With a log, the old values are appended to it.
   void add_usage(NodeIndex node, const FrAmounts& amounts, UsageLog* log = nullptr);

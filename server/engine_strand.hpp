@@ -39,8 +39,8 @@ struct StrandStats {
 class EngineStrand {
  public:
   struct Config {
-    controller::ControllerOptions controller;
     engine::Options engine;
+    controller::ControllerOptions controller;
     /// Objects beyond this wait at the producer, which slows the API server's streams, not us.
     std::size_t queue_limit = 16384;
     /// Sends one write; the answer comes back through on_write_done. Called on the strand.

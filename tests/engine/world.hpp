@@ -38,6 +38,8 @@ struct JobOptions {
   std::int64_t created_s = 0;
   std::optional<TopologyRequest> topology;
   NodeConstraints constraints;
+  std::string flavor = "h100";     ///< Of World::run().
+  std::vector<std::string> nodes;  ///< Its plan, likewise.
 };
 
 class World {
@@ -129,6 +131,40 @@ class World {
     send(WorkloadUpserted{specs[key(name)]});
   }
 
+  /// One that runs already; amounts in all.
+  void run(const std::string& name, const JobOptions& options, std::int64_t reserved_s,
+           Protection protection = {}) {
+    WorkloadSpec spec = job(name, options);
+    PodSetAssignment assignment;
+    assignment.name = PodSetName("main");
+    assignment.count = options.pods;
+    assignment.flavors = {{gpu(), FlavorName(options.flavor)}};
+    assignment.usage = {{gpu(), Amount(options.gpus * options.pods)}};
+    for (const std::string& node : options.nodes) {
+      assignment.nodes.push_back(NodeCount{NodeName(node), 1});
+    }
+    spec.admission = Admission{ClusterQueueName(options.queue), {assignment}};
+    spec.admitted = true;
+    spec.quota_reserved_at = Instant{reserved_s * 1'000'000};
+    spec.protection = protection;
+    specs[key(name)] = spec;
+    send(WorkloadUpserted{spec});
+  }
+
+  void cohort(const std::string& name, const std::string& parent, std::int64_t nominal = 0) {
+    quota::CohortSpec spec;
+    spec.name = CohortName(name);
+    if (!parent.empty()) spec.parent = CohortName(parent);
+    if (nominal > 0) {
+      spec.resource_groups = {
+          {{gpu()},
+           {{FlavorName("h100"), {{gpu(), {Amount(nominal), std::nullopt, std::nullopt}}}}}}};
+    }
+    send(CohortUpserted{spec});
+  }
+
+  void pass_time(std::int64_t seconds) { now.us += seconds * 1'000'000; }
+
   void finish(const std::string& name) {
     specs[key(name)].finished = true;
     send(WorkloadUpserted{specs[key(name)]});
@@ -168,6 +204,13 @@ class World {
                       (evict->rule ? " " + std::string(to_string(*evict->rule)) : "") +
                       (evict->preemptor ? " for " + evict->preemptor->name : ""));
         leaving.insert(evict->workload);
+        ++evictions[evict->workload];
+        WorkloadSpec& spec = specs[evict->workload];
+        spec.evicted_at = now;
+        if (evict->rule) {
+          spec.preempted_at = now;
+          spec.preempted_for = evict->preemptor_uid;
+        }
       } else if (const auto* replan = std::get_if<Replan>(&effect)) {
         log.push_back("replan " + replan->workload.name);
         if (write) confirm(replan->workload, replan->admission);
@@ -181,6 +224,7 @@ class World {
     spec.admission = admission;
     spec.admitted = true;
     spec.quota_reserved_at = now;
+    spec.preempted_for = Uid();
     send(WorkloadUpserted{spec});
   }
 
@@ -228,6 +272,7 @@ class World {
   Instant now{1'000'000'000};
   std::map<WorkloadKey, WorkloadSpec> specs;
   std::set<WorkloadKey> leaving;
+  std::map<WorkloadKey, int> evictions;
   std::vector<std::string> log;
 };
 

@@ -1,0 +1,197 @@
+#include "engine/candidates.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace muster::engine {
+namespace {
+
+bool allows(PreemptionPolicy policy, const WorkloadSpec& preemptor, const WorkloadSpec& victim) {
+  switch (policy) {
+    case PreemptionPolicy::kNever:
+      return false;
+    case PreemptionPolicy::kAny:
+      return true;
+    case PreemptionPolicy::kLowerPriority:
+      return preemptor.priority > victim.priority;
+    case PreemptionPolicy::kLowerOrNewerEqualPriority: {
+      if (preemptor.priority != victim.priority) return preemptor.priority > victim.priority;
+      if (!preemptor.created) return false;
+      return !victim.created || *preemptor.created < *victim.created;
+    }
+  }
+  return false;
+}
+
+bool cheaper(const Candidate& a, const Candidate& b) {
+  const auto key = [](const Candidate& c) {
+    const Instant reserved =
+        c.record->reserved_at.value_or(Instant{std::numeric_limits<std::int64_t>::max()});
+    return std::tuple(c.record->spec.priority, -reserved.us, c.record->spec.uid,
+                      c.record->spec.key);
+  };
+  return key(a) < key(b);
+}
+
+class Collector {
+ public:
+  Collector(State& state, const PreemptionRequest& request)
+      : state_(state),
+        request_(request),
+        queue_(state.queue_node(request.queue)),
+        spec_(state.queues.at(request.queue).preemption) {}
+
+  Candidates run() {
+    collect_own();
+    collect_cohort();
+    for (auto* list : {&found_.hierarchy, &found_.priority, &found_.own, &found_.holds}) {
+      std::sort(list->begin(), list->end(), cheaper);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] bool uses_needed(const Candidate& candidate) const {
+    return std::any_of(request_.needed.begin(), request_.needed.end(), [&](quota::FrId fr) {
+      if (candidate.hold == nullptr) return candidate.record->usage.contains(state_.tree.fr(fr));
+      return std::any_of(candidate.hold->amounts.begin(), candidate.hold->amounts.end(),
+                         [&](const auto& entry) { return entry.first == fr; });
+    });
+  }
+
+  /// Workloads that hold quota in the queue, and pending ones for which some is held there.
+  template <class Visit>
+  void each_in(quota::NodeIndex queue, const Visit& visit) {
+    Candidate candidate;
+    candidate.queue = queue;
+    const auto holders = state_.holders.find(state_.tree.queue_name(queue));
+    if (holders != state_.holders.end()) {
+      for (const WorkloadKey& key : holders->second) {
+        candidate.record = &state_.workloads.at(key);
+        if (candidate.record->phase != Phase::kEvicting && uses_needed(candidate)) visit(candidate);
+      }
+    }
+    if (!state_.options.improvements.holds) return;
+    for (const auto& [key, hold] : state_.holds) {
+      if (hold.queue != queue) continue;
+      candidate.record = &state_.workloads.at(key);
+      candidate.hold = &hold;
+      if (uses_needed(candidate)) visit(candidate);
+    }
+  }
+
+  void add(const Candidate& candidate, std::vector<Candidate>& list) {
+    if (candidate.hold != nullptr) {
+      if (state_.protection_of(candidate.record->spec, candidate.record->queue)
+              .preemptible.value_or(true)) {
+        found_.holds.push_back(candidate);
+      }
+      return;
+    }
+    const auto spared = state_.spared(*candidate.record, *request_.preemptor);
+    if (!spared) {
+      list.push_back(candidate);
+    } else if (request_.search.spared != nullptr) {
+      request_.search.spared->emplace(candidate.record->spec.key, *spared);
+    }
+  }
+
+  void collect_own() {
+    each_in(queue_, [&](Candidate& candidate) {
+      if (!allows(spec_.within_cluster_queue, *request_.preemptor, candidate.record->spec)) return;
+      candidate.common_ancestor = queue_;
+      add(candidate, found_.own);
+    });
+  }
+
+  // Walks from the parent to the root. A subtree whose own quota covers the request has the
+  // advantage: from there on what others borrowed is taken back whatever the mode.
+  void collect_cohort() {
+    if (spec_.reclaim_within_cohort == PreemptionPolicy::kNever) return;
+    const quota::QuotaTree& tree = state_.tree;
+    quota::FrAmounts rest = request_.amounts;
+    const auto subtract_local = [&](quota::NodeIndex node) {
+      for (auto& [fr, amount] : rest) {
+        amount = std::max(Amount(), amount - tree.local_available(node, fr));
+      }
+    };
+    const auto holds_rest = [&](quota::NodeIndex node) {
+      return std::all_of(rest.begin(), rest.end(), [&](const auto& entry) {
+        return !tree.borrowing(node, entry.first, entry.second);
+      });
+    };
+    bool advantage = holds_rest(queue_);
+    subtract_local(queue_);
+    quota::NodeIndex visited = queue_;
+    for (const quota::NodeIndex ancestor : tree.ancestors(queue_)) {
+      for (const quota::NodeIndex queue : tree.queues_below(ancestor)) {
+        if (tree.is_ancestor_or_self(visited, queue)) continue;
+        collect_queue(queue, ancestor, advantage);
+      }
+      advantage = advantage || holds_rest(ancestor);
+      subtract_local(ancestor);
+      visited = ancestor;
+    }
+  }
+
+  void collect_queue(quota::NodeIndex queue, quota::NodeIndex ancestor, bool advantage) {
+    if (within_nominal(state_, request_, queue, ancestor)) return;
+    each_in(queue, [&](Candidate& candidate) {
+      if (!allows(spec_.reclaim_within_cohort, *request_.preemptor, candidate.record->spec)) return;
+      candidate.common_ancestor = ancestor;
+      candidate.variant =
+          advantage ? Variant::kHierarchicalReclaim : priority_variant(*candidate.record);
+      add(candidate, advantage ? found_.hierarchy : found_.priority);
+    });
+  }
+
+  [[nodiscard]] Variant priority_variant(const WorkloadRecord& record) const {
+    const BorrowWithinCohort& borrow = spec_.borrow_within_cohort;
+    if (borrow.policy == PreemptionPolicy::kNever ||
+        record.spec.priority >= request_.preemptor->priority ||
+        (borrow.max_priority_threshold && record.spec.priority > *borrow.max_priority_threshold)) {
+      return Variant::kReclaimWithoutBorrowing;
+    }
+    return Variant::kReclaimWhileBorrowing;
+  }
+
+  State& state_;
+  const PreemptionRequest& request_;
+  quota::NodeIndex queue_;
+  const PreemptionSpec& spec_;
+  Candidates found_;
+};
+
+}  // namespace
+
+Candidates collect_candidates(State& state, const PreemptionRequest& request) {
+  return Collector(state, request).run();
+}
+
+bool within_nominal(const State& state, const PreemptionRequest& request, quota::NodeIndex queue,
+                    quota::NodeIndex common_ancestor) {
+  quota::NodeIndex node = queue;
+  while (node != common_ancestor) {
+    if (state.tree.within_nominal(node, request.needed)) return true;
+    const auto parent = state.tree.parent(node);
+    if (!parent) return true;
+    node = *parent;
+  }
+  return false;
+}
+
+PreemptionRule rule_of(Variant variant) {
+  switch (variant) {
+    case Variant::kWithinQueue:
+      return PreemptionRule::kInClusterQueue;
+    case Variant::kHierarchicalReclaim:
+    case Variant::kReclaimWithoutBorrowing:
+      return PreemptionRule::kInCohortReclamation;
+    case Variant::kReclaimWhileBorrowing:
+      return PreemptionRule::kInCohortReclaimWhileBorrowing;
+  }
+  return PreemptionRule::kInClusterQueue;
+}
+
+}  // namespace muster::engine
