@@ -47,15 +47,13 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
     const Head head = *heads_.begin();
     heads_.erase(heads_.begin());
     ++work_;
+    while (!waiting_.empty() && *waiting_.begin() < head) settle_first_preemptor(effects);
     consider(head, effects);
     push_head(head.queue, effects);
   }
   while (!waiting_.empty()) {
     if (budget != 0 && work_ >= budget) return false;
-    const WorkloadKey key = waiting_.begin()->key;
-    waiting_.erase(waiting_.begin());
-    ++work_;
-    settle_preemptor(key, effects);
+    settle_first_preemptor(effects);
   }
   return true;
 }
@@ -166,22 +164,27 @@ void Pass::hold_for(const WorkloadRecord& record) {
     return;
   }
   const PendingOrder order = pending_order(record.spec);
-  waiting_.insert(order);
+  waiting_.insert(Head{tried.assignment.borrow_level, order, record.queue, record.class_key});
   holding_.insert(record.spec.key);
   const bool strict = state_.queues.at(record.queue).strategy == QueueingStrategy::kStrictFifo;
   if (strict && (!cursor.last || order < *cursor.last)) cursor.last = order;
   keep_room(record, tried.assignment);
 }
 
-void Pass::settle_preemptor(const WorkloadKey& key, std::vector<Effect>& effects) {
+void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
+  const WorkloadKey key = waiting_.begin()->order.key;
+  waiting_.erase(waiting_.begin());
+  ++work_;
   // Somebody of higher rank took what was held: it looks for victims anew.
   if (!state_.holds.contains(key)) return;
   state_.drop_hold(key);
   WorkloadRecord& record = state_.workloads.at(key);
   const Attempt tried = try_for(record, Reach::kLeavingOnly);
   if (tried.assignment.mode == Mode::kFit) {
-    // Who stood behind it in a StrictFIFO queue is free to be looked at now.
-    if (cursors_[record.queue].last) state_.wants_pass = true;
+    // Who stands behind it in a StrictFIFO queue is free to be looked at now.
+    Cursor& cursor = cursors_[record.queue];
+    if (cursor.last && cursor.blocked) state_.wants_pass = true;
+    if (cursor.last && cursor.last->key == key) cursor.last.reset();
     admit(record, tried.assignment, effects);
   } else if (tried.victims) {
     await(record, tried.assignment, {}, effects);

@@ -57,8 +57,9 @@ class Pass {
   /// Before anybody is looked at: what was freed is kept for whom it was freed.
   void hold_for_preemptors();
   void hold_for(const WorkloadRecord& record);
-  /// After everybody who could have taken what is held for it: it starts, or goes on waiting.
-  void settle_preemptor(const WorkloadKey& key, std::vector<Effect>& effects);
+  /// In its place in the order, behind whoever may take what is held for it: it starts, or goes on
+  /// waiting.
+  void settle_first_preemptor(std::vector<Effect>& effects);
   [[nodiscard]] bool is_due(const WorkloadSpec& spec) const;
   void push_head(const ClusterQueueName& queue, std::vector<Effect>& effects);
   void consider(const Head& head, std::vector<Effect>& effects);
@@ -79,7 +80,7 @@ class Pass {
   Instant now_;
   bool started_ = false;
   std::set<Head> heads_;
-  std::set<PendingOrder> waiting_;      ///< With a hold, to be settled at the end.
+  std::set<Head> waiting_;              ///< Those with a hold that were not settled yet.
   std::set<WorkloadKey> holding_;       ///< All that ever were: not looked at in between.
   std::set<WorkloadKey> search_again_;  ///< Their victims did not leave in time.
   std::map<ClusterQueueName, Cursor> cursors_;
