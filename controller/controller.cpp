@@ -142,6 +142,7 @@ std::string_view to_string(WriteKind kind) {
                                                                        "ungate_pod",
                                                                        "unfinalize_pod",
                                                                        "delete_pod",
+                                                                       "announce_eviction",
                                                                        "cluster_queue_status",
                                                                        "local_queue_status",
                                                                        "event"};
@@ -272,6 +273,7 @@ void Controller::Impl::succeeded(const InFlight& what, const kube::Json& body, I
       break;
     case WriteKind::kUngatePod:
     case WriteKind::kUnfinalizePod:
+    case WriteKind::kAnnounceEviction:
       if (has_object && pods_.find(answered_uid) != nullptr) upsert_pod(body, now);
       break;
     default:

@@ -100,11 +100,12 @@ enum class WriteKind {
   kUngatePod,
   kUnfinalizePod,
   kDeletePod,
+  kAnnounceEviction,  ///< To a pod: when it goes.
   kClusterQueueStatus,
   kLocalQueueStatus,
   kEvent,
 };
-inline constexpr std::size_t kWriteKinds = 19;
+inline constexpr std::size_t kWriteKinds = 20;
 [[nodiscard]] std::string_view to_string(WriteKind kind);
 
 using WriteId = std::uint64_t;
@@ -114,7 +115,7 @@ struct Write {
   WriteKind kind = WriteKind::kEvent;
   WriteMethod method = WriteMethod::kPatch;
   std::string path;          ///< With query, percent-encoded where needed.
-  std::string content_type;  ///< `application/merge-patch+json` or `application/json`.
+  std::string content_type;  ///< For a patch which kind of patch, else `application/json`.
   std::string body;
   std::string subject;  ///< `namespace/name` of what it is about, for logs.
 };

@@ -10,6 +10,7 @@
 //   reconcile.cpp     the order of steps; Workload status writes
 //   owner_flow.cpp    suspendable owners: create, follow, start, stop, restore
 //   pod_flow.cpp      plain pods
+//   grace.cpp         time for a checkpoint before an evicted workload stops
 //   members.cpp       gangs that something outside tore, pods that cannot follow their plan
 
 #include "controller/controller.hpp"
@@ -174,6 +175,12 @@ class Controller::Impl {
   [[nodiscard]] bool follow_pod(WorkloadEntry& entry, const PodRecord& pod);
   void start_pod(WorkloadEntry& entry, const PodRecord& pod, Instant now);
   void delete_pod(WorkloadEntry& entry, const PodRecord& pod);
+
+  // grace.cpp
+  /// When the pods of an evicted workload go at last; nothing: at once.
+  [[nodiscard]] std::optional<Instant> grace_end(const WorkloadEntry& entry) const;
+  /// Tells the running members, one write at a time. False: it is over, or there is none.
+  [[nodiscard]] bool wait_for_checkpoint(WorkloadEntry& entry, Instant now);
 
   // members.cpp
   void watch_members(WorkloadEntry& entry, const OwnerState& owner, Instant now);

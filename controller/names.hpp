@@ -35,6 +35,8 @@ inline constexpr const char* kMinRuntimeAnnotation = "muster.dev/min-runtime";
 inline constexpr const char* kCheckpointGraceAnnotation = "muster.dev/checkpoint-grace";
 /// RFC 3339, kept by the job.
 inline constexpr const char* kLastCheckpointAnnotation = "muster.dev/last-checkpoint";
+/// On the pods of an evicted workload: when they go.
+inline constexpr const char* kEvictAtAnnotation = "muster.dev/evict-at";
 
 // Kubernetes.
 inline constexpr const char* kJobTrackingFinalizer = "batch.kubernetes.io/job-tracking";

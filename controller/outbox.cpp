@@ -7,6 +7,7 @@ namespace {
 
 constexpr const char* kJson = "application/json";
 constexpr const char* kMergePatch = "application/merge-patch+json";
+constexpr const char* kStrategicPatch = "application/strategic-merge-patch+json";
 
 }  // namespace
 
@@ -21,12 +22,22 @@ WriteId Outbox::post(WriteKind kind, std::string path, const kube::Json& body, I
 }
 
 WriteId Outbox::patch(WriteKind kind, std::string path, const kube::Json& body, InFlight what) {
+  return add_patch(kind, std::move(path), kMergePatch, body, std::move(what));
+}
+
+WriteId Outbox::strategic_patch(WriteKind kind, std::string path, const kube::Json& body,
+                                InFlight what) {
+  return add_patch(kind, std::move(path), kStrategicPatch, body, std::move(what));
+}
+
+WriteId Outbox::add_patch(WriteKind kind, std::string path, const char* type,
+                          const kube::Json& body, InFlight what) {
   what.version = body.get("metadata", "resourceVersion").string_or("");
   Write write;
   write.kind = kind;
   write.method = WriteMethod::kPatch;
   write.path = std::move(path);
-  write.content_type = kMergePatch;
+  write.content_type = type;
   write.body = body.dump();
   return add(std::move(write), std::move(what));
 }

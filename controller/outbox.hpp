@@ -25,6 +25,8 @@ class Outbox {
   WriteId post(WriteKind kind, std::string path, const kube::Json& body, InFlight what);
   /// A merge patch; `what.version` is taken from its metadata.resourceVersion.
   WriteId patch(WriteKind kind, std::string path, const kube::Json& body, InFlight what);
+  /// A strategic merge patch: lists with keys are merged.
+  WriteId strategic_patch(WriteKind kind, std::string path, const kube::Json& body, InFlight what);
   /// Deletes the object with this uid, no other of its name.
   WriteId remove(WriteKind kind, std::string path, const Uid& uid, InFlight what);
 
@@ -36,6 +38,8 @@ class Outbox {
   [[nodiscard]] const std::array<std::uint64_t, kWriteKinds>& counts() const { return counts_; }
 
  private:
+  WriteId add_patch(WriteKind kind, std::string path, const char* type, const kube::Json& body,
+                    InFlight what);
   WriteId add(Write write, InFlight what);
 
   WriteId next_id_ = 1;

@@ -312,7 +312,10 @@ bool Controller::Impl::write_reclaimable(WorkloadEntry& entry, const OwnerState&
 }
 
 void Controller::Impl::stop_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
-  if (!owner.suspended) return suspend_owner(entry, owner);
+  if (!owner.suspended) {
+    if (wait_for_checkpoint(entry, now)) return;
+    return suspend_owner(entry, owner);
+  }
   if (const Json changes = restoration(entry, owner); changes.present()) {
     return restore_owner(entry, owner, changes);
   }

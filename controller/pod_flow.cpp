@@ -27,7 +27,10 @@ void Controller::Impl::reconcile_pod(WorkloadEntry& entry, const PodRecord& pod,
   const bool reserved = is_reserved(*entry.object);
   if (reserved && kube::is_true(entry.object->conditions, "Evicted")) {
     if (pod.gated) return write_release(entry, now);  // never started: it goes on waiting
-    if (!pod.deletion && !pod.delete_sent) return delete_pod(entry, pod);
+    if (!pod.deletion && !pod.delete_sent) {
+      if (wait_for_checkpoint(entry, now)) return;
+      return delete_pod(entry, pod);
+    }
     // On a node that does not answer the pod may stay for long; its quota need not.
     if (members_gone(entry, now)) delete_workload_object(entry);
     return;

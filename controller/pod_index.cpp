@@ -50,6 +50,7 @@ PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
   if (const std::string* pod_set = pod.meta.find_label(kPodSetLabel)) record.pod_set = *pod_set;
   if (record.node.empty()) record.pins = pinned_nodes(pod);
   record.finalizers = pod.meta.finalizers;
+  if (const std::string* at = pod.meta.find_annotation(kEvictAtAnnotation)) record.evict_at = *at;
   const kube::Condition* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget");
   if (disrupted != nullptr && disrupted->status == "True" &&
       disrupted->reason == "PreemptionByScheduler") {

@@ -32,6 +32,7 @@ struct PodRecord {
   std::vector<std::string> finalizers;
   /// When kube-scheduler's preemption marked it; absent: never.
   std::optional<Instant> scheduler_preempted;
+  std::string evict_at;               ///< Its annotation muster.dev/evict-at; empty: none.
   std::optional<engine::PodUse> use;  ///< What the engine was told.
   /// Kept for plain pods that were not started yet (they are patched), absent else.
   kube::Json object;

@@ -531,5 +531,83 @@ TEST(JobFlow, QueueStatusSaysWhatTheEngineCounts) {
   }
 }
 
+/// `owner` of prod takes back what `guest` borrowed; guest has 60 s for a checkpoint.
+void start_eviction_with_grace(Cluster& cluster) {
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("prod", 16, "org", kReclaim);
+  cluster.add_queue("regular", 0, "org");
+  const Json guest = cluster.add_job("guest", 2, "regular");
+  cluster.api.store(ResourceKind::kJob,
+                    kube::merge_patch(guest, json(R"({"metadata": {"annotations":
+                        {"muster.dev/checkpoint-grace": "60s"}}})")));
+  ASSERT_TRUE(cluster.settle());
+  ASSERT_EQ(cluster.bound_pods("guest"), 2);
+  cluster.add_job("owner", 2, "prod");
+  ASSERT_TRUE(cluster.settle());
+}
+
+TEST(CheckpointGrace, PodsAreToldAndGoWhenItEnds) {
+  Cluster cluster;
+  start_eviction_with_grace(cluster);
+  EXPECT_TRUE(cluster.is_true("guest", "Evicted"));
+  EXPECT_EQ(cluster.bound_pods("guest"), 2);
+  EXPECT_FALSE(cluster.suspended("guest"));
+  EXPECT_EQ(cluster.writes(WriteKind::kAnnounceEviction), 2);
+  const kube::Workload guest = cluster.workload_of("guest");
+  const Instant evicted = *kube::find_condition(guest.conditions, "Evicted")->last_transition;
+  for (const Json& object : cluster.api.list(ResourceKind::kPod)) {
+    const auto pod = kube::decode_pod(object);
+    ASSERT_TRUE(pod.has_value());
+    const std::string* at = pod->meta.find_annotation("muster.dev/evict-at");
+    ASSERT_NE(at, nullptr);
+    EXPECT_EQ(*at, format_rfc3339(evicted + std::chrono::seconds(60)));
+    EXPECT_TRUE(kube::is_true(pod->conditions, "DisruptionTarget"));
+  }
+
+  cluster.restart();  // Another controller finds them told, and goes on waiting.
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.writes(WriteKind::kAnnounceEviction), 2);
+  EXPECT_EQ(cluster.bound_pods("guest"), 2);
+
+  cluster.pass_time(std::chrono::seconds(61));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("guest"), 0);
+  EXPECT_EQ(cluster.bound_pods("owner"), 2);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(CheckpointGrace, EndsWithANewerCheckpoint) {
+  Cluster cluster;
+  start_eviction_with_grace(cluster);
+  ASSERT_EQ(cluster.bound_pods("guest"), 2);
+  const std::string now = format_rfc3339(cluster.now() + std::chrono::seconds(1));
+  cluster.api.store(
+      ResourceKind::kJob,
+      kube::merge_patch(cluster.job("guest"), json(fmt::format(R"({{"metadata": {{"annotations":
+                        {{"muster.dev/last-checkpoint": "{}"}}}}}})",
+                                                               now))));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("guest"), 0);
+  EXPECT_EQ(cluster.bound_pods("owner"), 2);
+}
+
+TEST(CheckpointGrace, ATornGangGetsNone) {
+  Cluster cluster;
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.add_queue("q", 16);
+  const Json gang = cluster.add_job("gang", 2, "q");
+  cluster.api.store(ResourceKind::kJob, kube::merge_patch(gang, json(R"({"metadata": {"annotations":
+                        {"muster.dev/checkpoint-grace": "60s"}}})")));
+  ASSERT_TRUE(cluster.settle());
+  ASSERT_EQ(cluster.bound_pods("gang"), 2);
+  const Json pod = cluster.api.list(ResourceKind::kPod).front();
+  cluster.api.preempt_pod("team", std::string(pod.get("metadata", "name").string_or("")));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.writes(WriteKind::kAnnounceEviction), 0);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace muster::controller::testing

@@ -121,6 +121,23 @@ std::int64_t index_of(const Json& pod) {
   return index.empty() ? -1 : std::stoll(index);
 }
 
+/// What a strategic patch says of conditions, as a merge patch: those of other types stay.
+Json with_all_conditions(const Json& change, const Json& object) {
+  const Json added = change.get("status", "conditions");
+  if (added.missing()) return change;
+  std::vector<Json> all;
+  const Json known = object.get("status", "conditions");
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    bool replaced = false;
+    for (std::size_t j = 0; j < added.size(); ++j) {
+      replaced = replaced || added.at(j).get("type") == known.at(i).get("type");
+    }
+    if (!replaced) all.push_back(known.at(i));
+  }
+  for (std::size_t j = 0; j < added.size(); ++j) all.push_back(added.at(j));
+  return change.with("status", change.get("status").with("conditions", Json::array(all)));
+}
+
 }  // namespace
 
 Json json(std::string_view source) {
@@ -194,7 +211,13 @@ WriteResult ModelApi::apply(const Write& write) {
       return post(write.path, body);
     case WriteMethod::kPatch: {
       const bool status = write.path.ends_with("/status");
-      return patch(status ? write.path.substr(0, write.path.size() - 7) : write.path, status, body);
+      const std::string path = status ? write.path.substr(0, write.path.size() - 7) : write.path;
+      if (write.content_type != "application/strategic-merge-patch+json") {
+        return patch(path, status, body);
+      }
+      const auto found = objects_.find(path);
+      if (found == objects_.end()) return fail(ErrorCode::kNotFound, path);
+      return patch(path, status, with_all_conditions(body, found->second.object));
     }
     case WriteMethod::kDelete:
       return remove(write.path, body);
