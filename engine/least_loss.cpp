@@ -12,8 +12,8 @@ namespace {
 using Loss = __int128;
 using Indices = std::vector<std::size_t>;
 
-constexpr std::size_t kMaxSteps = 4000;        ///< Workloads taken away in the exact search.
-constexpr std::size_t kMaxPlacements = 64;     ///< Questions about nodes in it.
+constexpr std::size_t kMaxSteps = 1000;        ///< Workloads taken away in the exact search.
+constexpr std::size_t kMaxPlacements = 32;     ///< Questions about nodes in it.
 constexpr std::size_t kMaxPriorityLevels = 8;  ///< Tried one by one, then all at once.
 
 /// `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb`, `google.com/tpu`.
@@ -104,16 +104,36 @@ class Chooser {
   /// The lowest priority up to which taking everybody would do; rules that only forbid are left
   /// out of it, so what is below it cannot do.
   [[nodiscard]] std::size_t first_possible_level() {
-    const auto enough = [&](std::size_t level) {
-      for (const Option& option : all_) {
-        if (option.priority <= levels_[level]) trial_.take(option.candidate);
-      }
-      const bool fits = trial_.fits(borrow_);
-      trial_.rollback_to(start_);
-      return fits;
-    };
+    Indices by_priority(all_.size());
+    std::iota(by_priority.begin(), by_priority.end(), std::size_t{0});
+    std::stable_sort(by_priority.begin(), by_priority.end(), [&](std::size_t a, std::size_t b) {
+      return all_[a].priority < all_[b].priority;
+    });
     std::size_t low = 0;
+    auto next = by_priority.begin();
+    const auto take_level = [&](std::size_t level) {
+      for (; next != by_priority.end() && all_[*next].priority <= levels_[level]; ++next) {
+        trial_.take(all_[*next].candidate);
+      }
+    };
+    // Quota alone is asked level by level: most often few have to be taken to know.
+    for (; low < levels_.size(); ++low) {
+      take_level(low);
+      if (trial_.quota_fits(borrow_)) break;
+    }
+    const bool fits = low < levels_.size() && trial_.nodes_fit();
+    trial_.rollback_to(start_);
+    if (fits || low == levels_.size()) return low;
+
+    const auto enough = [&](std::size_t level) {
+      next = by_priority.begin();
+      take_level(level);
+      const bool nodes_fit = trial_.nodes_fit();
+      trial_.rollback_to(start_);
+      return nodes_fit;
+    };
     std::size_t high = levels_.size();
+    ++low;
     while (low < high) {
       const std::size_t middle = low + (high - low) / 2;
       if (enough(middle)) {
