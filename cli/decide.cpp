@@ -79,8 +79,9 @@ Result<DecideResult> decide(Manifests manifests, const DecideOptions& options) {
   result.warnings.insert(result.warnings.end(), world->warnings.begin(), world->warnings.end());
   engine::Options engine = options.config.queueing.engine;
   apply_profile(options.config.server.profile.value_or(Profile::kMuster), engine);
-  const auto outcome = run_decide(*world, engine, now);
+  const auto outcome = run_decide(*world, engine, now, options.run);
   if (!outcome) return fail(outcome.error());
+  result.violations = outcome->violations;
   switch (options.format) {
     case ReportFormat::kTable:
       result.report = to_table(outcome->report);

@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "cli/config.hpp"
+#include "cli/decide_run.hpp"
 #include "cli/manifest_reader.hpp"
 
 #include <functional>
@@ -23,11 +24,13 @@ struct DecideOptions {
   Config config;
   std::optional<Instant> now;  ///< Absent: the latest time in the input, else 1970-01-01.
   ReportFormat format = ReportFormat::kTable;
+  RunOptions run;
 };
 
 struct DecideResult {
-  std::string report;                 ///< For standard output.
-  std::vector<std::string> warnings;  ///< One line each, for standard error.
+  std::string report;                   ///< For standard output.
+  std::vector<std::string> warnings;    ///< One line each, for standard error.
+  std::vector<std::string> violations;  ///< With RunOptions::check_invariants.
 };
 
 /// A pure function of its arguments. kInternal: the decisions never settle; every other error is

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -64,8 +65,9 @@ engine::Options unbounded(engine::Options options) {
 
 class Run {
  public:
-  Run(World& world, const engine::Options& options, Instant now)
+  Run(World& world, const engine::Options& options, Instant now, const RunOptions& run)
       : world_(world),
+        run_(run),
         lookup_(lookup_in(world.directory)),
         start_(now),
         now_(now),
@@ -88,7 +90,7 @@ class Run {
       // more is made to see that nothing is left to decide, and does not count.
       if (pass.decided) cycles = cycle;
       if (pass.evicted) cycles = cycle + 1;
-      if (!pass.decided) break;
+      if (!pass.decided && !engine_.wants_settle(now_)) break;
     }
     cycle_ = outcome_.report.cycles = cycles;
     report_workloads();
@@ -146,7 +148,14 @@ class Run {
                  effect);
     }
     for (Entry* entry : leaving) leave(*entry);
+    if (run_.check_invariants) check_invariants();
     return pass;
+  }
+
+  void check_invariants() {
+    for (const std::string& violation : engine_.check_invariants()) {
+      outcome_.violations.push_back(fmt::format("cycle {}: {}", cycle_, violation));
+    }
   }
 
   [[nodiscard]] Entry& entry_of(const WorkloadKey& key) { return world_.entries[index_.at(key)]; }
@@ -176,7 +185,7 @@ class Run {
     decision.type = DecisionType::kAdmitted;
     decision.workload = admit.workload.to_string();
     decision.cluster_queue = admit.admission.cluster_queue.value();
-    decision.message = engine::describe(admit);
+    decision.message = engine::describe(admit) + in_the_place(decision.workload);
     decision.borrowing = !admit.borrowed.empty();
     for (const engine::PodSetAssignment& pod_set : admit.admission.pod_sets) {
       decision.pod_sets.push_back(reported(pod_set));
@@ -189,6 +198,21 @@ class Run {
     entry.spec.admitted = true;
     entry.spec.quota_reserved_at = now_;
     tell(engine::WorkloadUpserted{entry.spec});
+  }
+
+  /// `; in the place of team/x (InClusterQueue)`: who had to go for this one, and by which rule.
+  [[nodiscard]] std::string in_the_place(const std::string& workload) {
+    constexpr std::size_t kShown = 3;
+    const auto found = victims_of_.find(workload);
+    if (found == victims_of_.end()) return "";
+    const std::vector<std::string> victims = std::move(found->second);
+    victims_of_.erase(found);
+    const std::size_t shown = victims.size() <= kShown + 1 ? victims.size() : kShown;
+    std::string text = fmt::format(
+        "; in the place of {}",
+        fmt::join(victims.begin(), victims.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (shown < victims.size()) text += fmt::format(" and {} more", victims.size() - shown);
+    return text;
   }
 
   void take(const engine::Replan& replan) {
@@ -217,7 +241,10 @@ class Run {
     const std::string reason(engine::to_string(evict.reason));
     const std::string rule(evict.rule ? engine::to_string(*evict.rule) : std::string_view());
     decision.reason = preempted ? rule : reason;
-    if (evict.preemptor) decision.by = evict.preemptor->to_string();
+    if (evict.preemptor) {
+      decision.by = evict.preemptor->to_string();
+      victims_of_[decision.by].push_back(fmt::format("{} ({})", decision.workload, rule));
+    }
     apply(entry, controller::evict_patch(decoded(entry), {reason, rule, decision.message}, now_));
     return entry;
   }
@@ -303,7 +330,7 @@ class Run {
       return {"PendingEvaluation",
               fmt::format("held back until {} after an eviction",
                           format_rfc3339(*entry.spec.requeue_at)),
-              ""};
+              fmt::format("to wait until {}", format_rfc3339(*entry.spec.requeue_at))};
     }
     return in_words(engine_.explanation(entry.key).value_or(engine::Explanation()));
   }
@@ -360,19 +387,22 @@ class Run {
   }
 
   World& world_;
+  RunOptions run_;
   controller::ObjectLookup lookup_;
   Instant start_;
   Instant now_;
   std::int64_t cycle_ = 0;
   engine::Engine engine_;
   std::map<WorkloadKey, std::size_t> index_;
+  std::map<std::string, std::vector<std::string>> victims_of_;  ///< By preemptor not yet admitted.
   Outcome outcome_;
 };
 
 }  // namespace
 
-Result<Outcome> run_decide(World& world, const engine::Options& options, Instant now) {
-  return Run(world, options, now).run();
+Result<Outcome> run_decide(World& world, const engine::Options& options, Instant now,
+                           const RunOptions& run) {
+  return Run(world, options, now, run).run();
 }
 
 }  // namespace muster::cli

@@ -226,9 +226,11 @@ class Finder {
       return;
     }
     if (std::ssize(members) < *total) {
-      found.incomplete = {engine::PendingReason::kPendingEvaluation,
-                          {engine::QueueUnusable{fmt::format("{} of {} pods of group {} exist",
-                                                             members.size(), *total, name)}}};
+      found.incomplete = {
+          engine::PendingReason::kPendingEvaluation,
+          {engine::QueueUnusable{
+              fmt::format("{} of {} pods of group {} exist", members.size(), *total, name),
+              fmt::format("{} more pods of group {}", *total - std::ssize(members), name)}}};
       return;
     }
     found.workload = group_workload(

@@ -199,8 +199,10 @@ class Builder {
     if (entry.spec.queue_name.empty() && !entry.spec.admission && !entry.spec.finished) {
       entry.unfit = {
           engine::PendingReason::kMisconfigured,
-          {engine::QueueUnusable{fmt::format(
-              "it names no queue, and namespace {} has no LocalQueue default", entry.key.ns)}}};
+          {engine::QueueUnusable{
+              fmt::format("it names no queue, and namespace {} has no LocalQueue default",
+                          entry.key.ns),
+              "the name of a LocalQueue"}}};
     }
   }
 

@@ -125,6 +125,16 @@ Uid uid_in(std::string_view message) {
   return Uid(std::string(rest.substr(0, rest.find_first_of(",)"))));
 }
 
+/// Since when it queues: its creation, or the eviction that cost it its place (semantics c.4).
+std::optional<Instant> queue_time(const kube::Workload& workload) {
+  const kube::Condition* evicted = kube::find_condition(workload.conditions, "Evicted");
+  if (evicted == nullptr || evicted->status != "True" || !evicted->last_transition ||
+      (evicted->reason != "PodsReadyTimeout" && evicted->reason != "AdmissionCheck")) {
+    return workload.meta.created;
+  }
+  return evicted->last_transition;
+}
+
 }  // namespace
 
 engine::NodeSpec to_node(const kube::Node& node) {
@@ -264,7 +274,7 @@ engine::WorkloadSpec to_workload(const kube::Workload& workload, const ObjectLoo
   }
   spec.queue_name = workload.queue_name;
   spec.priority = workload.priority.value_or(0);
-  spec.created = workload.meta.created;
+  spec.created = queue_time(workload);
   spec.active = workload.active;
   for (const kube::WorkloadPodSet& pod_set : workload.pod_sets) {
     engine::PodSetSpec& added =

@@ -4,6 +4,8 @@
 #include "engine/reason.hpp"
 #include "engine/specs.hpp"
 
+#include <map>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -15,6 +17,8 @@ struct Admit {
   WorkloadKey workload;
   Admission admission;
   quota::FlavorAmounts borrowed;  ///< What of it is above the queue's nominal quota; empty: none.
+  /// Of what is borrowed: the smallest cohort around the queue whose quota holds all of it.
+  std::map<quota::FlavorResource, std::string> lenders;
 };
 
 /// A plan of an admitted workload had to change (a node was lost, or room was taken). To be written

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 namespace muster::engine {
 namespace {
@@ -113,6 +115,24 @@ std::string rule_in_words(const Evict& evict) {
   return "";
 }
 
+/// ` of h100 on n1, n2 and 6 more nodes`.
+std::string where(const PodSetAssignment& pod_set) {
+  constexpr std::size_t kShown = 3;
+  std::set<FlavorName> flavors;
+  for (const auto& [resource, flavor] : pod_set.flavors) flavors.insert(flavor);
+  std::string text;
+  for (const FlavorName& flavor : flavors) {
+    text += fmt::format("{}{}", text.empty() ? " of " : ", ", flavor);
+  }
+  const std::size_t nodes = pod_set.nodes.size();
+  const std::size_t shown = nodes <= kShown + 1 ? nodes : kShown;
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += fmt::format("{}{}", i == 0 ? " on " : ", ", pod_set.nodes[i].node);
+  }
+  if (shown < nodes) text += fmt::format(" and {} more nodes", nodes - shown);
+  return text;
+}
+
 }  // namespace
 
 std::string describe(const Explanation& explanation) {
@@ -126,17 +146,24 @@ std::string describe(const Explanation& explanation) {
 }
 
 std::string needs(const Explanation& explanation) {
-  if (explanation.causes.empty()) return "";
+  // Every resource that is short has to come; of the rest the first cause says it all.
+  std::string quota;
+  for (const Cause& cause : explanation.causes) {
+    const auto* shortfall = std::get_if<QuotaShortfall>(&cause);
+    if (shortfall == nullptr) continue;
+    // An oversubscribed tree has a negative rest: the change must cover that as well.
+    quota +=
+        fmt::format("{}{} in {}", quota.empty() ? "" : " and ",
+                    amount_of(shortfall->what.resource, shortfall->asked - shortfall->available),
+                    scope_of(*shortfall));
+  }
+  if (!quota.empty() || explanation.causes.empty()) return quota;
   return std::visit(
       Overloaded{
-          [](const QuotaShortfall& shortfall) {
-            // An oversubscribed tree has a negative rest: the change must cover that as well.
-            return fmt::format(
-                "{} in {}",
-                amount_of(shortfall.what.resource, shortfall.asked - shortfall.available),
-                scope_of(shortfall));
+          [](const QuotaShortfall&) { return std::string(); },
+          [](const FlavorMismatch& mismatch) {
+            return fmt::format("pods that flavor {} takes", mismatch.flavor);
           },
-          [](const FlavorMismatch&) { return std::string(); },
           [](const NodesShortfall& shortfall) {
             std::string text = fmt::format("room for {} more pods of {} on nodes of flavor {}",
                                            shortfall.asked - shortfall.fitting, shortfall.pod_set,
@@ -144,7 +171,7 @@ std::string needs(const Explanation& explanation) {
             if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
             return text;
           },
-          [](const QueueUnusable&) { return std::string(); },
+          [](const QueueUnusable& queue) { return queue.needs; },
           [](const AwaitingVictims& awaiting) {
             return fmt::format("{} preempted workloads to leave", awaiting.victims.size());
           },
@@ -156,14 +183,14 @@ std::string needs(const Explanation& explanation) {
 std::string describe(const Admit& admit) {
   std::string text = fmt::format("admitted to ClusterQueue {}", admit.admission.cluster_queue);
   for (const PodSetAssignment& pod_set : admit.admission.pod_sets) {
-    text += fmt::format("; {}: {} pods", pod_set.name, pod_set.count);
-    if (!pod_set.nodes.empty()) text += fmt::format(" on {} nodes", pod_set.nodes.size());
+    text += fmt::format("; {}: {} pods{}", pod_set.name, pod_set.count, where(pod_set));
   }
-  bool first = true;
+  std::string_view before = "; borrows ";
   for (const auto& [what, amount] : admit.borrowed) {
-    text += fmt::format("{}{} of {}", first ? "; borrows " : ", ", amount_of(what.resource, amount),
-                        what.flavor);
-    first = false;
+    text += fmt::format("{}{} of {}", before, amount_of(what.resource, amount), what.flavor);
+    const auto lender = admit.lenders.find(what);
+    if (lender != admit.lenders.end()) text += fmt::format(" from cohort {}", lender->second);
+    before = ", ";
   }
   return text;
 }
@@ -178,9 +205,9 @@ std::string describe(const Evict& evict) {
                              : fmt::format("UID: {}, ", evict.preemptor_uid),
                          evict.preemptor_queue, rule_in_words(evict));
     case EvictionReason::kClusterQueueStopped:
-      return fmt::format("ClusterQueue {} is stopped and drained", evict.cluster_queue);
+      return fmt::format("ClusterQueue {} is stopped", evict.cluster_queue);
     case EvictionReason::kLocalQueueStopped:
-      return "its LocalQueue is stopped and drained";
+      return "its LocalQueue is stopped";
     case EvictionReason::kNodeFailures:
       return "a planned node was lost and no other room was found";
     case EvictionReason::kDeactivated:

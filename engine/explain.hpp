@@ -11,11 +11,11 @@ namespace muster::engine {
 /// One sentence: what keeps the workload pending.
 [[nodiscard]] std::string describe(const Explanation& explanation);
 
-/// The smallest change that would admit it: `2 more nvidia.com/gpu in cohort root`; empty when no
-/// change of capacity would (a stopped queue, a missing flavor).
+/// The smallest change that would admit it: `2 nvidia.com/gpu in cohort root`, `ClusterQueue a to
+/// be resumed`; empty when none can be named.
 [[nodiscard]] std::string needs(const Explanation& explanation);
 
-/// Who, where, borrowed how much.
+/// Who, where, borrowed how much from whom.
 [[nodiscard]] std::string describe(const Admit& admit);
 
 /// Who had to go, by which rule, for whom.

@@ -11,6 +11,9 @@ namespace muster::engine {
 /// What muster does beyond the queueing semantics (design section 5): all on, or with
 /// `profile: kueue` all off.
 struct Improvements {
+  /// A pass considers everything pending, each on the state that the ones before left. Off: one head
+  /// of each queue, all of them judged on the state as it was when the pass began (semantics c).
+  bool every_class = true;
   /// Victims are those whose loss is least, on quota and nodes together; off: the first ones in the
   /// order of semantics (d) that suffice.
   bool least_loss = true;
@@ -19,7 +22,7 @@ struct Improvements {
   /// Nobody is preempted twice while nothing new happened.
   bool no_loops = true;
 
-  [[nodiscard]] static Improvements none() { return {false, false, false}; }
+  [[nodiscard]] static Improvements none() { return {false, false, false, false}; }
   bool operator==(const Improvements&) const = default;
 };
 

@@ -39,6 +39,10 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
     std::vector<ClusterQueueName> queues;
     for (const auto& [name, classes] : state_.pending) queues.push_back(name);
     for (const ClusterQueueName& name : queues) start_queue(name, effects);
+    if (!state_.options.improvements.every_class) {
+      run_cycle(queues, effects);
+      return true;
+    }
     hold_for_preemptors();
     for (const ClusterQueueName& name : queues) push_head(name, effects);
   }
@@ -66,20 +70,22 @@ void Pass::drain_stopped(std::vector<Effect>& effects) {
     effects.emplace_back(
         Evict{key, record.queue, reason, std::nullopt, std::nullopt, ClusterQueueName()});
   };
+  // Hold takes back what is reserved and not admitted; HoldAndDrain sends away what runs, too.
+  const auto stops = [](StopPolicy policy, const WorkloadRecord& record) {
+    if (policy == StopPolicy::kHoldAndDrain) return true;
+    return policy == StopPolicy::kHold && record.phase == Phase::kReserved && !record.spec.admitted;
+  };
   std::vector<std::pair<WorkloadKey, EvictionReason>> leaving;
   for (const auto& [name, keys] : state_.holders) {
     const auto queue = state_.queues.find(name);
-    const bool drained =
-        queue != state_.queues.end() && queue->second.stop_policy == StopPolicy::kHoldAndDrain;
     for (const WorkloadKey& key : keys) {
-      const WorkloadSpec& spec = state_.workloads.at(key).spec;
-      const auto local = state_.local_queues.find(LocalQueueKey{key.ns, spec.queue_name});
-      if (!spec.active) {
+      const WorkloadRecord& record = state_.workloads.at(key);
+      const auto local = state_.local_queues.find(LocalQueueKey{key.ns, record.spec.queue_name});
+      if (!record.spec.active) {
         leaving.emplace_back(key, EvictionReason::kDeactivated);
-      } else if (drained) {
+      } else if (queue != state_.queues.end() && stops(queue->second.stop_policy, record)) {
         leaving.emplace_back(key, EvictionReason::kClusterQueueStopped);
-      } else if (local != state_.local_queues.end() &&
-                 local->second.stop_policy == StopPolicy::kHoldAndDrain) {
+      } else if (local != state_.local_queues.end() && stops(local->second.stop_policy, record)) {
         leaving.emplace_back(key, EvictionReason::kLocalQueueStopped);
       }
     }
@@ -91,8 +97,10 @@ std::optional<Explanation> Pass::unusable_class(const ClusterQueueSpec& queue,
                                                 const WorkloadSpec& member) const {
   const auto local = state_.local_queues.find(LocalQueueKey{member.key.ns, member.queue_name});
   if (local != state_.local_queues.end() && local->second.stop_policy != StopPolicy::kNone) {
-    return Explanation{PendingReason::kSuspended,
-                       {QueueUnusable{fmt::format("LocalQueue {} is stopped", member.queue_name)}}};
+    return Explanation{
+        PendingReason::kSuspended,
+        {QueueUnusable{fmt::format("LocalQueue {} is stopped", member.queue_name),
+                       fmt::format("LocalQueue {} to be resumed", member.queue_name)}}};
   }
   const auto ns = state_.namespaces.find(member.key.ns);
   const LabelMap none;
@@ -100,8 +108,10 @@ std::optional<Explanation> Pass::unusable_class(const ClusterQueueSpec& queue,
   if (!queue.namespace_selector || !matches(*queue.namespace_selector, labels)) {
     return Explanation{
         PendingReason::kMisconfigured,
-        {QueueUnusable{fmt::format("ClusterQueue {} does not accept workloads of namespace {}",
-                                   queue.name(), member.key.ns)}}};
+        {QueueUnusable{
+            fmt::format("ClusterQueue {} does not accept workloads of namespace {}", queue.name(),
+                        member.key.ns),
+            fmt::format("ClusterQueue {} to select namespace {}", queue.name(), member.key.ns)}}};
   }
   for (const PodSetSpec& pod_set : member.pod_sets) {
     if (pod_set.unfit.empty()) continue;
@@ -121,7 +131,8 @@ void Pass::start_queue(const ClusterQueueName& name, std::vector<Effect>& effect
     if (problem) {
       const PendingReason reason =
           problem->reason == "Stopped" ? PendingReason::kSuspended : PendingReason::kMisconfigured;
-      verdicts.emplace_back(class_key, Explanation{reason, {QueueUnusable{problem->message}}});
+      verdicts.emplace_back(class_key,
+                            Explanation{reason, {QueueUnusable{problem->message, problem->needs}}});
       continue;
     }
     const WorkloadSpec& member = state_.workloads.at(same.members.begin()->key).spec;
@@ -306,7 +317,12 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
   state_.hold(record, assignment.admission, Phase::kAssumed, now_);
   for (const auto& [fr, amount] : assignment.amounts) {
     const Amount more = state_.tree.borrowed(queue, fr) - before[state_.tree.fr(fr)];
-    if (more > Amount()) effect.borrowed[state_.tree.fr(fr)] = more;
+    if (more <= Amount()) continue;
+    effect.borrowed[state_.tree.fr(fr)] = more;
+    for (const quota::NodeIndex cohort : state_.tree.ancestors(queue)) {
+      effect.lenders[state_.tree.fr(fr)] = state_.tree.name(cohort);
+      if (!state_.tree.borrowing(cohort, fr)) break;
+    }
   }
   effects.emplace_back(std::move(effect));
 }
@@ -383,7 +399,8 @@ void Pass::block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
   cursor.blocked = true;
   const Explanation behind{
       PendingReason::kWaitingForQuota,
-      {QueueUnusable{fmt::format("waits behind {} in StrictFIFO ClusterQueue {}", head, queue)}}};
+      {QueueUnusable{fmt::format("waits behind {} in StrictFIFO ClusterQueue {}", head, queue),
+                     fmt::format("{} to start", head)}}};
   const auto classes = state_.pending.find(queue);
   if (classes == state_.pending.end()) return;
   std::vector<std::string> keys;

@@ -76,6 +76,18 @@ class Pass {
   [[nodiscard]] bool take_holds(std::vector<Victim>& victims);
   void add_spared(Explanation& why) const;
 
+  // One head of each queue (cycle.cpp).
+  struct Nomination;
+  void run_cycle(const std::vector<ClusterQueueName>& queues, std::vector<Effect>& effects);
+  /// The first of the queue that is not parked; the one that others were preempted for goes before.
+  [[nodiscard]] std::optional<Head> only_head(const ClusterQueueName& queue) const;
+  [[nodiscard]] Nomination nominate(const Head& head);
+  void commit(const Nomination& nomination, std::vector<Effect>& effects);
+  [[nodiscard]] bool still_fits(const Nomination& nomination);
+  /// What a head that may preempt nobody could have keeps others out for this pass, unless it may
+  /// reclaim it from anybody later (semantics c.5d).
+  void reserve_for(const Head& head, const Assignment& assignment);
+
   State& state_;
   Instant now_;
   bool started_ = false;

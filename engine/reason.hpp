@@ -63,6 +63,7 @@ struct NodesShortfall {
 /// The queue itself cannot admit: it does not exist, is stopped, or misses something.
 struct QueueUnusable {
   std::string detail;
+  std::string needs = {};  ///< What would have to change; empty: nothing that could be named.
   bool operator==(const QueueUnusable&) const = default;
 };
 

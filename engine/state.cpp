@@ -79,6 +79,7 @@ quota::FlavorAmounts State::usage_of(const WorkloadSpec& spec, const Admission& 
 
 void State::mark_tree_dirty() {
   tree_dirty = true;
+  parked.clear();
   queues_dirty = true;
   wants_pass = true;
 }
@@ -112,30 +113,35 @@ void State::ensure_tree() {
 
 std::optional<QueueProblem> State::problem_of(const ClusterQueueSpec& queue) const {
   if (queue.stop_policy != StopPolicy::kNone)
-    return QueueProblem{"Stopped", "ClusterQueue is stopped"};
+    return QueueProblem{"Stopped", "ClusterQueue is stopped",
+                        fmt::format("ClusterQueue {} to be resumed", queue.name())};
   for (const quota::ResourceGroup& group : queue.quota.resource_groups) {
     for (const quota::FlavorQuotas& quotas : group.flavors) {
       const auto flavor = flavors.find(quotas.flavor);
       if (flavor == flavors.end()) {
         return QueueProblem{"FlavorNotFound",
-                            fmt::format("ResourceFlavor {} does not exist", quotas.flavor)};
+                            fmt::format("ResourceFlavor {} does not exist", quotas.flavor),
+                            fmt::format("ResourceFlavor {}", quotas.flavor)};
       }
       const auto& topology = flavor->second.topology;
       if (topology && !topologies.contains(*topology)) {
         return QueueProblem{"TopologyNotFound",
                             fmt::format("Topology {} of ResourceFlavor {} does not exist",
-                                        *topology, quotas.flavor)};
+                                        *topology, quotas.flavor),
+                            fmt::format("Topology {}", *topology)};
       }
     }
   }
   if (!queue.admission_checks.empty()) {
     return QueueProblem{
         "AdmissionCheckInactive",
-        fmt::format("admission check {} has no controller here", queue.admission_checks.front())};
+        fmt::format("admission check {} has no controller here", queue.admission_checks.front()),
+        fmt::format("ClusterQueue {} without admission checks", queue.name())};
   }
   const auto node = tree.find_queue(queue.name());
   if (node && tree.in_cycle(*node)) {
-    return QueueProblem{"Unknown", "its cohort is part of, or hangs below, a cycle of cohorts"};
+    return QueueProblem{"Unknown", "its cohort is part of, or hangs below, a cycle of cohorts",
+                        "cohorts without a cycle"};
   }
   return std::nullopt;
 }
@@ -272,12 +278,25 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
   touch(record);
 }
 
+void State::unpark_tree(const ClusterQueueName& queue) {
+  if (parked.empty()) return;
+  const auto node = tree_dirty ? std::nullopt : tree.find_queue(queue);
+  if (!node) {
+    parked.clear();
+    return;
+  }
+  for (const quota::NodeIndex below : tree.queues_below(tree.root(*node))) {
+    parked.erase(tree.queue_name(below));
+  }
+}
+
 void State::release(WorkloadRecord& record, Phase next) {
   MUSTER_ASSERT(record.holds_quota(), "{} holds no quota", record.spec.key);
   release_plan(record);
   if (const auto node = tree.find_queue(record.queue); node && !tree_dirty) {
     tree.remove_usage(*node, tree.to_fr_amounts(record.usage));
   }
+  unpark_tree(record.queue);
   holders[record.queue].erase(record.spec.key);
   evicting.erase(record.spec.key);
   shrinking.erase(record.spec.key);
@@ -398,6 +417,13 @@ void State::unfile(WorkloadRecord& record) {
   homeless_unannounced.erase(record.spec.key);
   if (record.spec.requeue_at) backing_off.erase({*record.spec.requeue_at, record.spec.key});
   if (record.class_key.empty()) return;
+  if (const auto queue = parked.find(record.queue); queue != parked.end()) {
+    queue->second.erase(record.spec.key);
+  }
+  if (const auto queue = sticky.find(record.queue);
+      queue != sticky.end() && queue->second == record.spec.key) {
+    sticky.erase(queue);
+  }
   const auto queue = pending.find(record.queue);
   if (queue != pending.end()) {
     const auto position = queue->second.find(record.class_key);
@@ -434,16 +460,18 @@ void State::file(WorkloadRecord& record) {
 
 Explanation State::homeless_reason(const WorkloadRecord& record) const {
   if (!record.spec.active) {
-    return {PendingReason::kDeactivated, {QueueUnusable{"the workload is deactivated"}}};
+    return {PendingReason::kDeactivated,
+            {QueueUnusable{"the workload is deactivated", "to be activated"}}};
   }
-  std::string detail;
+  QueueUnusable why;
   if (record.queue.empty()) {
-    detail = fmt::format("LocalQueue {} does not exist in namespace {}", record.spec.queue_name,
-                         record.spec.key.ns);
+    why.needs = fmt::format("LocalQueue {}", record.spec.queue_name);
+    why.detail = fmt::format("{} does not exist in namespace {}", why.needs, record.spec.key.ns);
   } else {
-    detail = fmt::format("ClusterQueue {} does not exist", record.queue);
+    why.needs = fmt::format("ClusterQueue {}", record.queue);
+    why.detail = fmt::format("{} does not exist", why.needs);
   }
-  return {PendingReason::kMisconfigured, {QueueUnusable{detail}}};
+  return {PendingReason::kMisconfigured, {why}};
 }
 
 void State::file_all_of(const LocalQueueKey& queue) {

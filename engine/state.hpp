@@ -118,6 +118,7 @@ struct Hold {
 struct QueueProblem {
   std::string reason;  ///< The API's word: `Stopped`, `FlavorNotFound`, …
   std::string message;
+  std::string needs;  ///< As QueueUnusable::needs.
 };
 
 class State {
@@ -154,6 +155,11 @@ class State {
   std::map<WorkloadKey, Instant> preemptors;
   /// What is kept for them. Only while a pass is open.
   std::map<WorkloadKey, Hold> holds;
+  // Without Improvements::every_class only.
+  /// By queue: who failed, until something in its tree becomes free or changes.
+  std::map<ClusterQueueName, std::set<WorkloadKey>> parked;
+  /// By queue: whom others were preempted for, the last one; first until it leaves the queue.
+  std::map<ClusterQueueName, WorkloadKey> sticky;
   /// queue -> class key -> class.
   std::map<ClusterQueueName, std::map<std::string, PendingClass>> pending;
   std::set<std::pair<Instant, WorkloadKey>> backing_off;  ///< Pending with a requeue time.
@@ -245,6 +251,8 @@ class State {
  private:
   void adopt_owner(WorkloadRecord& record, const Uid& owner);
   void unfile(WorkloadRecord& record);
+  /// Everybody parked in the queue's tree may be looked at again.
+  void unpark_tree(const ClusterQueueName& queue);
   void charge_plan(WorkloadRecord& record);
   void release_plan(WorkloadRecord& record);
   void seat_pods(WorkloadRecord& record);

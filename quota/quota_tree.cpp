@@ -231,39 +231,35 @@ BorrowLevel QuotaTree::borrow_level(NodeIndex queue, FrId fr, Amount amount) con
   return BorrowLevel{height(root(queue)), false};
 }
 
+// The lowest node whose own limit is in the way: more quota there lifts every limit above it, too,
+// while more quota further up would not come down to it.
 std::optional<Limit> QuotaTree::limiting_node(NodeIndex queue, FrId fr, Amount amount) const {
   if (amount <= available_clamped(queue, fr)) return std::nullopt;
+  const Amount missing = amount - available(queue, fr);
   Amount asked = amount;
   for (NodeIndex node = queue;;) {
     const auto above_it = parent(node);
-    if (!above_it) {
-      const Amount have = minus_usage(subtree_quota(node, fr), usage_[cell(node, fr)]);
-      return Limit{node, false, asked, have, asked - have};
-    }
+    if (!above_it) return Limit{node, false, asked, asked - missing, missing};
     asked -= local_available(node, fr);
-    // On a tie the nearer node is named: it is the one whose owner asks.
-    if (const auto limit = borrowing_limit(node, fr)) {
-      const Amount have = borrowable(node, fr, *limit);
-      if (have <= available(*above_it, fr)) return Limit{node, true, asked, have, asked - have};
+    const auto limit = borrowing_limit(node, fr);
+    if (limit && borrowable(node, fr, *limit) < asked) {
+      return Limit{node, true, asked, asked - missing, missing};
     }
     node = *above_it;
   }
 }
 
 std::optional<Limit> QuotaTree::limiting_node_ever(NodeIndex queue, FrId fr, Amount amount) const {
-  if (amount <= std::max(Amount(), potential(queue, fr))) return std::nullopt;
+  const Amount possible = std::max(Amount(), potential(queue, fr));
+  if (amount <= possible) return std::nullopt;
+  const Amount missing = amount - possible;
   Amount asked = amount;
   for (NodeIndex node = queue;;) {
     const auto above_it = parent(node);
-    if (!above_it) {
-      const Amount have = subtree_quota(node, fr);
-      return Limit{node, false, asked, have, asked - have};
-    }
-    if (const auto limit = borrowing_limit(node, fr)) {
-      const Amount have = subtree_quota(node, fr) + *limit;
-      if (have <= guaranteed(node, fr) + potential(*above_it, fr)) {
-        return Limit{node, true, asked, have, asked - have};
-      }
+    if (!above_it) return Limit{node, false, asked, asked - missing, missing};
+    const auto limit = borrowing_limit(node, fr);
+    if (limit && subtree_quota(node, fr) + *limit < asked) {
+      return Limit{node, true, asked, asked - missing, missing};
     }
     asked -= guaranteed(node, fr);
     node = *above_it;

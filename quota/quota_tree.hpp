@@ -55,12 +55,13 @@ struct BorrowLevel {
   bool operator==(const BorrowLevel&) const = default;
 };
 
-/// Why an amount does not fit: the node whose quota, or whose borrowing limit, binds.
+/// Why an amount does not fit: the lowest node whose quota, or whose borrowing limit, is in the
+/// way. `missing` more nominal quota at this node would make it fit.
 struct Limit {
   NodeIndex node;
   bool borrowing_limit = false;  ///< The node's borrowing limit binds, not a quota.
   Amount asked;                  ///< The part of the request that reaches this node.
-  Amount available;              ///< What this node can give of that; may be negative.
+  Amount available;              ///< What can be had of that, here and above; may be negative.
   Amount missing;                ///< asked - available, always positive.
   bool operator==(const Limit&) const = default;
 };

@@ -21,6 +21,7 @@ Result<DecideResult> decide_texts(const std::vector<NamedText>& texts, const Jso
                                   ReportFormat format) {
   DecideOptions options;
   options.format = format;
+  options.run.check_invariants = true;
   if (const Json config = header.get("config"); config.is_string()) {
     auto parsed = parse_config(config.string_or(""));
     if (!parsed) return fail(parsed.error());
@@ -31,7 +32,11 @@ Result<DecideResult> decide_texts(const std::vector<NamedText>& texts, const Jso
   }
   auto manifests = parse_manifests(texts);
   if (!manifests) return fail(manifests.error());
-  return decide(*std::move(manifests), options);
+  auto result = decide(*std::move(manifests), options);
+  if (result) {
+    EXPECT_TRUE(result->violations.empty()) << result->violations.front();
+  }
+  return result;
 }
 
 Json report_of(const std::vector<NamedText>& texts, const Json& header) {
@@ -120,7 +125,7 @@ std::string case_name(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Files, ScenarioTest, testing::ValuesIn(test::scenario_files()), case_name);
 
 TEST(Scenarios, AreThere) {
-  EXPECT_GE(test::scenario_files().size(), 30U);
+  EXPECT_GE(test::scenario_files().size(), 150U);
 }
 
 }  // namespace

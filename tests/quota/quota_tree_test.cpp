@@ -387,8 +387,10 @@ TEST(QuotaTreeLimits, AQueueThatNeverBorrowsIsLimitedByItsCohortWhenOthersHoldIt
   // prod may use 10 of its own, but the cohort has only 10 - 8 = 2 left.
   EXPECT_EQ(world.limit("prod", 10),
             (Limit{node(world.tree, "c"), false, Amount(10), Amount(2), Amount(8)}));
-  // Asking 11 is still the cohort's matter now, and the queue's own for ever.
-  EXPECT_EQ(world.limit("prod", 11)->node, node(world.tree, "c"));
+  // Asking 11 is the queue's own matter: 9 more for the cohort would not help it, 9 more for prod
+  // do.
+  EXPECT_EQ(world.limit("prod", 11),
+            (Limit{node(world.tree, "prod"), true, Amount(11), Amount(2), Amount(9)}));
   EXPECT_EQ(world.limit_ever("prod", 11),
             (Limit{node(world.tree, "prod"), true, Amount(11), Amount(10), Amount(1)}));
   EXPECT_EQ(world.limit_ever("prod", 10), std::nullopt);

@@ -1,0 +1,121 @@
+// A pass the way Kueue 0.17 makes its cycles (semantics c): one head of each queue, all of them
+// judged on the state as it was when the pass began. Who failed is parked until something in its
+// tree becomes free.
+
+#include "engine/attempt.hpp"
+#include "engine/pass.hpp"
+#include "engine/planner.hpp"
+#include "engine/trial.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace muster::engine {
+
+/// A head with what was found for it when the pass began.
+struct Pass::Nomination {
+  Head head;
+  Attempt found;
+};
+
+std::optional<Pass::Head> Pass::only_head(const ClusterQueueName& name) const {
+  const Cursor& cursor = cursors_.at(name);
+  const auto parked = state_.parked.find(name);
+  const auto sticky = state_.sticky.find(name);
+  std::optional<Head> best;
+  for (const auto& [class_key, same] : state_.pending.at(name)) {
+    if (cursor.dropped.contains(class_key)) continue;
+    for (const PendingOrder& member : same.members) {
+      if (parked != state_.parked.end() && parked->second.contains(member.key)) continue;
+      const auto& requeue_at = state_.workloads.at(member.key).spec.requeue_at;
+      if (requeue_at && *requeue_at > now_) continue;
+      const bool first = sticky != state_.sticky.end() && sticky->second == member.key;
+      if (first || !best || member < best->order) best = Head{0, member, name, class_key};
+      if (first) return best;
+    }
+  }
+  return best;
+}
+
+Pass::Nomination Pass::nominate(const Head& head) {
+  const WorkloadSpec& spec = state_.workloads.at(head.order.key).spec;
+  Nomination nomination{head, attempt(state_, spec, state_.queues.at(head.queue), work_)};
+  nomination.head.borrow_level = nomination.found.assignment.borrow_level;
+  return nomination;
+}
+
+void Pass::run_cycle(const std::vector<ClusterQueueName>& queues, std::vector<Effect>& effects) {
+  std::vector<Nomination> nominations;
+  for (const ClusterQueueName& name : queues) {
+    if (!state_.pending.contains(name)) continue;
+    if (const auto head = only_head(name)) nominations.push_back(nominate(*head));
+  }
+  std::sort(nominations.begin(), nominations.end(),
+            [](const Nomination& a, const Nomination& b) { return a.head < b.head; });
+  for (const Nomination& nomination : nominations) commit(nomination, effects);
+}
+
+void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
+  const Head& head = nomination.head;
+  const ClusterQueueSpec& queue = state_.queues.at(head.queue);
+  WorkloadRecord& record = state_.workloads.at(head.order.key);
+  const bool strict = queue.strategy == QueueingStrategy::kStrictFifo;
+  const Assignment& assignment = nomination.found.assignment;
+  if (!nomination.found.works()) {
+    if (assignment.mode == Mode::kPreempt) reserve_for(head, assignment);
+    if (strict) {
+      cursors_[head.queue].dropped.insert(head.class_key);
+    } else {
+      state_.parked[head.queue].insert(head.order.key);
+      state_.wants_pass = true;
+    }
+    give_verdict(head.queue, head.class_key, assignment.why, effects);
+    if (strict) block_behind(head.queue, head.order.key, effects);
+    return;
+  }
+  // What an earlier head of this pass took makes this one wait for the next pass.
+  if (!still_fits(nomination)) return;
+  if (assignment.mode == Mode::kFit) {
+    Assignment placed = assignment;
+    if (place_all(state_, record.spec, placed.admission, nullptr)) admit(record, placed, effects);
+    return;
+  }
+  if (!strict) state_.sticky[head.queue] = head.order.key;
+  await(record, assignment, *nomination.found.victims, effects);
+}
+
+bool Pass::still_fits(const Nomination& nomination) {
+  const quota::NodeIndex queue = state_.queue_node(nomination.head.queue);
+  const Assignment& assignment = nomination.found.assignment;
+  if (assignment.mode == Mode::kFit) return state_.tree.fits(queue, assignment.amounts);
+  Trial gone(state_);
+  for (const Victim& victim : *nomination.found.victims) {
+    // Two preemptors never count on the same victim.
+    if (state_.evicting.contains(victim.workload)) return false;
+    gone.remove(state_.workloads.at(victim.workload));
+  }
+  for (const WorkloadKey& key : state_.evicting) gone.remove(state_.workloads.at(key));
+  return state_.tree.fits(queue, assignment.amounts);
+}
+
+void Pass::reserve_for(const Head& head, const Assignment& assignment) {
+  if (state_.queues.at(head.queue).preemption.reclaim_within_cohort == PreemptionPolicy::kAny) {
+    return;
+  }
+  Hold kept;
+  kept.queue = state_.queue_node(head.queue);
+  const quota::QuotaTree& tree = state_.tree;
+  for (const auto& [fr, amount] : assignment.amounts) {
+    const Amount rest = tree.nominal(kept.queue, fr) - tree.usage(kept.queue, fr);
+    const auto limit = tree.borrowing_limit(kept.queue, fr);
+    Amount reserved = std::max(Amount(), std::min(amount, rest));
+    if (assignment.borrow_level > 0) {
+      reserved = limit ? std::max(Amount(), std::min(amount, rest + *limit)) : amount;
+    }
+    kept.amounts.emplace_back(fr, reserved);
+  }
+  state_.add_hold(head.order.key, std::move(kept));
+}
+
+}  // namespace muster::engine
