@@ -210,10 +210,11 @@ class Assigner {
         assignment.usage[resource] = total;
       } else if (total > Amount() && !state_.options.ignore_undeclared_resources &&
                  !group.undeclared) {
-        group.undeclared =
-            Explanation{PendingReason::kNoMatchingFlavor,
-                        {QueueUnusable{fmt::format("resource {} unavailable in ClusterQueue {}",
-                                                   resource, queue_.name())}}};
+        group.undeclared = Explanation{
+            PendingReason::kNoMatchingFlavor,
+            {QueueUnusable{
+                fmt::format("resource {} unavailable in ClusterQueue {}", resource, queue_.name()),
+                fmt::format("quota for {} in ClusterQueue {}", resource, queue_.name())}}};
       }
     }
     const ResourceName pods("pods");
