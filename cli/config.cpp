@@ -1,5 +1,6 @@
 #include "cli/config.hpp"
 
+#include "cli/fair_config.hpp"
 #include "cli/text_file.hpp"
 #include "kube/codec/object_parts.hpp"
 #include "kube/codec/yaml.hpp"
@@ -21,7 +22,8 @@ constexpr std::string_view kServerApi = "muster.dev/v1";
 
 constexpr std::array kConfigurationKeys = std::to_array<std::string_view>(
     {"apiVersion", "kind", "namespace", "manageJobsWithoutQueueName",
-     "managedJobsNamespaceSelector", "leaderElection", "integrations", "resources"});
+     "managedJobsNamespaceSelector", "leaderElection", "integrations", "resources", "fairSharing",
+     "admissionFairSharing"});
 constexpr std::array kLeaderElectionKeys =
     std::to_array<std::string_view>({"leaderElect", "resourceName", "resourceNamespace"});
 constexpr std::array kResourcesKeys = std::to_array<std::string_view>(
@@ -109,7 +111,7 @@ void read_resources(const Reader& resources, Config& config) {
   }
 }
 
-void read_configuration(const Reader& root, Config& config) {
+void read_configuration(const Reader& root, bool v1beta1, Config& config) {
   warn_unserved(root, "", kConfigurationKeys, config.warnings);
   (void)root.get("namespace").string();
   config.queueing.manage_jobs_without_queue_name =
@@ -122,6 +124,7 @@ void read_configuration(const Reader& root, Config& config) {
   read_integrations(integrations, config);
   const Reader resources = root.get("resources");
   read_resources(resources, config);
+  read_fair_sharing(root, v1beta1, config.queueing.engine);
 }
 
 /// `none` or `HOST:PORT`; what the host is worth shows when it is bound.
@@ -221,7 +224,7 @@ Result<void> read_document(const Json& document, std::vector<std::string>& seen,
     root.fail(fmt::format("a second {}", name));
   }
   seen.push_back(name);
-  if (configuration) read_configuration(root, config);
+  if (configuration) read_configuration(root, api.ends_with("/v1beta1"), config);
   if (server) read_server(root, config.server);
   return errors.or_value(true).map([](bool) {});
 }

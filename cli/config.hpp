@@ -39,7 +39,8 @@ struct Configuration {
   bool manage_jobs = true;
   bool manage_pods = true;
   kube::ResourceRules resource_rules;  ///< resources.excludeResourcePrefixes, transformations.
-  engine::Options engine;              ///< resources.quotaCheckStrategy; the profile.
+  /// resources.quotaCheckStrategy, fairSharing, admissionFairSharing; the profile.
+  engine::Options engine;
 };
 
 enum class Profile { kMuster, kKueue };

@@ -1,37 +1,14 @@
 #include "engine/candidates.hpp"
 
+#include "engine/victim_order.hpp"
+
 #include <algorithm>
-#include <limits>
-#include <tuple>
 
 namespace muster::engine {
 namespace {
 
-bool allows(PreemptionPolicy policy, const WorkloadSpec& preemptor, const WorkloadSpec& victim) {
-  switch (policy) {
-    case PreemptionPolicy::kNever:
-      return false;
-    case PreemptionPolicy::kAny:
-      return true;
-    case PreemptionPolicy::kLowerPriority:
-      return preemptor.priority > victim.priority;
-    case PreemptionPolicy::kLowerOrNewerEqualPriority: {
-      if (preemptor.priority != victim.priority) return preemptor.priority > victim.priority;
-      if (!preemptor.created) return false;
-      return !victim.created || *preemptor.created < *victim.created;
-    }
-  }
-  return false;
-}
-
-bool cheaper(const Candidate& a, const Candidate& b) {
-  const auto key = [](const Candidate& c) {
-    const Instant reserved =
-        c.record->reserved_at.value_or(Instant{std::numeric_limits<std::int64_t>::max()});
-    return std::tuple(c.record->spec.priority, -reserved.us, c.record->spec.uid,
-                      c.record->spec.key);
-  };
-  return key(a) < key(b);
+bool cheaper_candidate(const Candidate& a, const Candidate& b) {
+  return cheaper(*a.record, *b.record);
 }
 
 class Collector {
@@ -46,7 +23,12 @@ class Collector {
     collect_own();
     collect_cohort();
     for (auto* list : {&found_.hierarchy, &found_.priority, &found_.own, &found_.holds}) {
-      std::sort(list->begin(), list->end(), cheaper);
+      std::sort(list->begin(), list->end(), cheaper_candidate);
+    }
+    if (usage_orders(state_, request_.queue)) {
+      const CandidateOrder order(state_, request_.queue);
+      std::sort(found_.own.begin(), found_.own.end(),
+                [&](const Candidate& x, const Candidate& y) { return order(x.record, y.record); });
     }
     return std::move(found_);
   }
@@ -99,7 +81,8 @@ class Collector {
 
   void collect_own() {
     each_in(queue_, [&](Candidate& candidate) {
-      if (!allows(spec_.within_cluster_queue, *request_.preemptor, candidate.record->spec)) return;
+      if (!policy_allows(spec_.within_cluster_queue, *request_.preemptor, candidate.record->spec))
+        return;
       candidate.common_ancestor = queue_;
       add(candidate, found_.own);
     });
@@ -138,7 +121,8 @@ class Collector {
   void collect_queue(quota::NodeIndex queue, quota::NodeIndex ancestor, bool advantage) {
     if (within_nominal(state_, request_, queue, ancestor)) return;
     each_in(queue, [&](Candidate& candidate) {
-      if (!allows(spec_.reclaim_within_cohort, *request_.preemptor, candidate.record->spec)) return;
+      if (!policy_allows(spec_.reclaim_within_cohort, *request_.preemptor, candidate.record->spec))
+        return;
       candidate.common_ancestor = ancestor;
       candidate.variant =
           advantage ? Variant::kHierarchicalReclaim : priority_variant(*candidate.record);

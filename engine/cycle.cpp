@@ -8,6 +8,7 @@
 #include "engine/trial.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -19,7 +20,8 @@ struct Pass::Nomination {
   Attempt found;
 };
 
-std::optional<Pass::Head> Pass::only_head(const ClusterQueueName& name) const {
+std::optional<Head> Pass::only_head(const ClusterQueueName& name) {
+  const ClusterQueueSpec& queue = state_.queues.at(name);
   const Cursor& cursor = cursors_.at(name);
   const auto parked = state_.parked.find(name);
   const auto sticky = state_.sticky.find(name);
@@ -31,7 +33,9 @@ std::optional<Pass::Head> Pass::only_head(const ClusterQueueName& name) const {
       const auto& requeue_at = state_.workloads.at(member.key).spec.requeue_at;
       if (requeue_at && *requeue_at > now_) continue;
       const bool first = sticky != state_.sticky.end() && sticky->second == member.key;
-      if (first || !best || member < best->order) best = Head{0, member, name, class_key};
+      if (first || !best || goes_before(queue, member, best->order)) {
+        best = Head{0, member, name, class_key, {}};
+      }
       if (first) return best;
     }
   }
@@ -42,18 +46,18 @@ Pass::Nomination Pass::nominate(const Head& head) {
   const WorkloadSpec& spec = state_.workloads.at(head.order.key).spec;
   Nomination nomination{head, attempt(state_, spec, state_.queues.at(head.queue), work_)};
   nomination.head.borrow_level = nomination.found.assignment.borrow_level;
+  nomination.head.amounts = nomination.found.assignment.amounts;
   return nomination;
 }
 
 void Pass::run_cycle(const std::vector<ClusterQueueName>& queues, std::vector<Effect>& effects) {
-  std::vector<Nomination> nominations;
+  std::map<ClusterQueueName, Nomination> nominations;
   for (const ClusterQueueName& name : queues) {
     if (!state_.pending.contains(name)) continue;
-    if (const auto head = only_head(name)) nominations.push_back(nominate(*head));
+    if (const auto head = only_head(name)) nominations.emplace(name, nominate(*head));
   }
-  std::sort(nominations.begin(), nominations.end(),
-            [](const Nomination& a, const Nomination& b) { return a.head < b.head; });
-  for (const Nomination& nomination : nominations) commit(nomination, effects);
+  for (const auto& [name, nomination] : nominations) heads_.push(nomination.head);
+  while (!heads_.empty()) commit(nominations.at(heads_.pop().queue), effects);
 }
 
 void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {

@@ -8,6 +8,7 @@
 #include "engine/state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::engine {
 namespace {
@@ -18,13 +19,23 @@ bool decided_otherwise(const WorkloadSpec& a, const WorkloadSpec& b) {
          a.pod_sets != b.pod_sets || a.protection != b.protection;
 }
 
+/// Already there, and the same.
+template <class Key, class Spec>
+bool unchanged(const std::map<Key, Spec>& specs, const Key& key, const Spec& spec) {
+  const auto found = specs.find(key);
+  return found != specs.end() && found->second == spec;
+}
+
 }  // namespace
 
 Engine::Engine(Options options)
-    : options_(options),
+    : options_(std::move(options)),
       state_(std::make_unique<State>()),
       publisher_(std::make_unique<Publisher>()) {
   state_->options = options_;
+  if (options_.admission_fair_sharing) {
+    state_->usage_history.emplace(*options_.admission_fair_sharing);
+  }
 }
 
 Engine::~Engine() = default;
@@ -37,6 +48,7 @@ Effects Engine::step(const Event& event, Instant now) {
     state_->wants_pass = true;
   }
   apply(event, now);
+  state_->sync_usage(now);
   return {};
 }
 
@@ -45,10 +57,14 @@ Effects Engine::settle(Instant now) {
   if (!pass_) {
     state_->ensure_tree();
     shrink_plans(*state_, effects.list);
+    if (state_->usage_history && state_->usage_history->take_samples(now)) {
+      state_->queues_dirty = true;
+    }
     repair_plans(*state_, effects.list);
     pass_ = std::make_unique<Pass>(*state_, now);
   }
   effects.more = !pass_->run(options_.settle_budget, effects.list);
+  state_->sync_usage(now);
   if (!effects.more) pass_.reset();
   return effects;
 }
@@ -106,6 +122,8 @@ void Engine::apply(const Event& event, Instant now) {
                    s.queues_dirty = s.wants_pass = true;
                  },
                  [&](const CohortUpserted& e) {
+                   // A status that was written comes back; the tree is not built anew for it.
+                   if (unchanged(s.cohorts, e.cohort.name, e.cohort)) return;
                    set(s.cohorts, e.cohort.name, e.cohort, now);
                    s.mark_tree_dirty();
                  },
@@ -115,6 +133,7 @@ void Engine::apply(const Event& event, Instant now) {
                    s.mark_tree_dirty();
                  },
                  [&](const ClusterQueueUpserted& e) {
+                   if (unchanged(s.queues, e.queue.name(), e.queue)) return;
                    set(s.queues, e.queue.name(), e.queue, now);
                    s.mark_tree_dirty();
                    s.file_all_of(e.queue.name());
@@ -125,11 +144,9 @@ void Engine::apply(const Event& event, Instant now) {
                    s.mark_tree_dirty();
                    s.file_all_of(e.name);
                  },
-                 [&](const LocalQueueUpserted& e) {
-                   set(s.local_queues, e.queue.key, e.queue, now);
-                   s.file_all_of(e.queue.key);
-                 },
+                 [&](const LocalQueueUpserted& e) { upsert_local_queue(e.queue, now); },
                  [&](const LocalQueueDeleted& e) {
+                   if (s.usage_history) s.usage_history->delete_queue(e.key);
                    s.local_queues.erase(e.key);
                    s.file_all_of(e.key);
                  },
@@ -165,6 +182,15 @@ void Engine::apply(const Event& event, Instant now) {
                  [&](const Settle&) {},
              },
              event);
+}
+
+void Engine::upsert_local_queue(LocalQueueSpec queue, Instant now) {
+  State& s = *state_;
+  if (s.usage_history) s.usage_history->upsert_queue(queue, now);
+  queue.consumed.reset();  // The history goes on from there; later versions are echoes of it.
+  if (unchanged(s.local_queues, queue.key, queue)) return;
+  set(s.local_queues, queue.key, queue, now);
+  s.file_all_of(queue.key);
 }
 
 void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
@@ -229,8 +255,13 @@ std::optional<Instant> Engine::next_wakeup() const {
   // Back-offs that ended before the last pass were considered by it.
   const auto next =
       state_->backing_off.upper_bound({state_->last_pass, WorkloadKey{Namespace("\x7f"), ""}});
-  if (next == state_->backing_off.end()) return state_->wake_at;
-  return std::min(next->first, state_->wake_at.value_or(next->first));
+  std::optional<Instant> wakeup = state_->wake_at;
+  if (next != state_->backing_off.end() && (!wakeup || next->first < *wakeup)) {
+    wakeup = next->first;
+  }
+  if (!state_->usage_history) return wakeup;
+  const auto sample = state_->usage_history->next_sample();
+  return sample && (!wakeup || *sample < *wakeup) ? sample : wakeup;
 }
 
 std::shared_ptr<const Snapshot> Engine::publish() {

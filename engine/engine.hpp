@@ -33,7 +33,7 @@ class Engine {
   /// True when Settle may decide something: the state changed since the last pass.
   [[nodiscard]] bool wants_settle(Instant now) const;
   /// The next moment at which time alone makes work: a requeue back-off or a minimum run time ends,
-  /// or victims did not leave in time.
+  /// victims did not leave in time, or what LocalQueues consumed is to be shown anew.
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
   /// A new picture; shares unchanged chunks with the last one. Call on the engine's thread.
@@ -52,6 +52,7 @@ class Engine {
   void apply(const Event& event, Instant now);
   template <class Map, class Key, class Spec>
   void set(Map& map, const Key& key, const Spec& spec, Instant now);
+  void upsert_local_queue(LocalQueueSpec queue, Instant now);
   void upsert_workload(const WorkloadSpec& spec, Instant now);
   [[nodiscard]] Effects settle(Instant now);
 

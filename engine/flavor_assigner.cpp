@@ -403,7 +403,10 @@ class Assigner {
   }
 
   [[nodiscard]] bool may_preempt_while_borrowing() const {
-    return queue_.preemption.borrow_within_cohort.policy != PreemptionPolicy::kNever;
+    const PreemptionSpec& preemption = queue_.preemption;
+    return preemption.borrow_within_cohort.policy != PreemptionPolicy::kNever ||
+           (state_.options.fair_sharing &&
+            preemption.reclaim_within_cohort != PreemptionPolicy::kNever);
   }
 
   /// Semantics b.4 for one resource; lowers the candidate.

@@ -1,10 +1,15 @@
 #pragma once
 // What the Configuration says about decisions. Fixed for the life of an engine.
 
+#include "base/ids.hpp"
 #include "base/time.hpp"
+#include "quota/quota_spec.hpp"
 
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
 
 namespace muster::engine {
 
@@ -26,6 +31,33 @@ struct Improvements {
   bool operator==(const Improvements&) const = default;
 };
 
+/// When a workload may take from a queue that borrows (semantics d, fair sharing). Shares are
+/// compared between the two children of the lowest cohort that holds both queues.
+enum class FairStrategy {
+  /// The preemptor's share with it is at most the other's share without the victim.
+  kLessThanOrEqualToFinalShare,
+  /// The preemptor's share with it is below the other's share as it is.
+  kLessThanInitialShare,
+};
+
+/// Configuration `fairSharing`: turns and preemption go by dominant resource share.
+struct FairSharing {
+  /// Tried in this order, the second for what the first did not allow. One, or both as they stand
+  /// here; never empty.
+  std::vector<FairStrategy> strategies = {FairStrategy::kLessThanOrEqualToFinalShare,
+                                          FairStrategy::kLessThanInitialShare};
+  bool operator==(const FairSharing&) const = default;
+};
+
+/// Configuration `admissionFairSharing`: inside ClusterQueues that ask for it, LocalQueues that
+/// used less lately come first (semantics e, AFS).
+struct AdmissionFairSharing {
+  Duration usage_half_life{0};  ///< Zero: the past is forgotten at once.
+  Duration usage_sampling_interval = std::chrono::minutes(5);  ///< More than zero.
+  std::map<ResourceName, quota::FairWeight> resource_weights;  ///< Absent: 1.
+  bool operator==(const AdmissionFairSharing&) const = default;
+};
+
 struct Options {
   /// Work of one Settle, counted in considered workloads and victims tried (not in time, so that
   /// the result does not depend on the machine). 0: no limit.
@@ -40,6 +72,8 @@ struct Options {
   /// How long a workload waits for its victims, beyond their checkpoint grace, before it looks for
   /// others.
   Duration hold_timeout = std::chrono::minutes(5);
+  std::optional<FairSharing> fair_sharing = std::nullopt;                     ///< Absent: off.
+  std::optional<AdmissionFairSharing> admission_fair_sharing = std::nullopt;  ///< Absent: off.
 };
 
 }  // namespace muster::engine

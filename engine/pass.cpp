@@ -6,16 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
 namespace muster::engine {
 
-bool Pass::Head::operator<(const Head& other) const {
-  return std::tie(borrow_level, order, queue) <
-         std::tie(other.borrow_level, other.order, other.queue);
-}
-
-Pass::Pass(State& state, Instant now) : state_(state), now_(now) {
+Pass::Pass(State& state, Instant now) : state_(state), now_(now), heads_(state) {
   state_.wants_pass = false;
   state_.last_pass = now;
   state_.wake_at.reset();
@@ -48,10 +42,12 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
   }
   while (!heads_.empty()) {
     if (budget != 0 && work_ >= budget) return false;
-    const Head head = *heads_.begin();
-    heads_.erase(heads_.begin());
+    const Head head = heads_.pop();
     ++work_;
-    while (!waiting_.empty() && *waiting_.begin() < head) settle_first_preemptor(effects);
+    // Shares give no order between a head and who holds: under fair sharing those go last.
+    while (!state_.options.fair_sharing && !waiting_.empty() && *waiting_.begin() < head) {
+      settle_first_preemptor(effects);
+    }
     consider(head, effects);
     push_head(head.queue, effects);
   }
@@ -175,10 +171,11 @@ void Pass::hold_for(const WorkloadRecord& record) {
     return;
   }
   const PendingOrder order = pending_order(record.spec);
-  waiting_.insert(Head{tried.assignment.borrow_level, order, record.queue, record.class_key});
+  waiting_.insert(Head{tried.assignment.borrow_level, order, record.queue, record.class_key, {}});
   holding_.insert(record.spec.key);
-  const bool strict = state_.queues.at(record.queue).strategy == QueueingStrategy::kStrictFifo;
-  if (strict && (!cursor.last || order < *cursor.last)) cursor.last = order;
+  const ClusterQueueSpec& queue = state_.queues.at(record.queue);
+  const bool strict = queue.strategy == QueueingStrategy::kStrictFifo;
+  if (strict && (!cursor.last || goes_before(queue, order, *cursor.last))) cursor.last = order;
   keep_room(record, tried.assignment);
 }
 
@@ -209,11 +206,29 @@ bool Pass::is_due(const WorkloadSpec& spec) const {
   return !spec.requeue_at || *spec.requeue_at <= now_;
 }
 
+const quota::WeightedUse& Pass::use_of(const WorkloadKey& key) {
+  const LocalQueueKey queue{key.ns, state_.workloads.at(key).spec.queue_name};
+  auto known = uses_.find(queue);
+  if (known == uses_.end()) {
+    known = uses_.emplace(queue, state_.usage_history->use(queue, now_)).first;
+  }
+  return known->second;
+}
+
+bool Pass::goes_before(const ClusterQueueSpec& queue, const PendingOrder& a,
+                       const PendingOrder& b) {
+  if (queue.usage_based && state_.usage_history) {
+    if (const auto order = use_of(a.key).compare(use_of(b.key)); order != 0) return order < 0;
+  }
+  return a < b;
+}
+
 void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects) {
   Cursor& cursor = cursors_[name];
   if (cursor.blocked) return;
   const auto classes = state_.pending.find(name);
   if (classes == state_.pending.end()) return;
+  const ClusterQueueSpec& queue = state_.queues.at(name);
   std::optional<Head> best;
   for (const auto& [class_key, same] : classes->second) {
     if (cursor.dropped.contains(class_key)) continue;
@@ -226,18 +241,21 @@ void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects)
       ++member;
     }
     if (member == same.members.end()) continue;
-    if (!best || *member < best->order) best = Head{0, *member, name, class_key};
+    if (!best || goes_before(queue, *member, best->order))
+      best = Head{0, *member, name, class_key, {}};
   }
   if (!best) return;
-  if (cursor.last && *cursor.last < best->order) {
+  if (cursor.last && goes_before(queue, *cursor.last, best->order)) {
     block_behind(name, cursor.last->key, effects);
     return;
   }
   AssignOptions options;
   options.quota_only = true;
   const WorkloadSpec& spec = state_.workloads.at(best->order.key).spec;
-  best->borrow_level = assign_flavors(state_, spec, state_.queues.at(name), options).borrow_level;
-  heads_.insert(*best);
+  Assignment likely = assign_flavors(state_, spec, queue, options);
+  best->borrow_level = likely.borrow_level;
+  best->amounts = std::move(likely.amounts);
+  heads_.push(*std::move(best));
 }
 
 Attempt Pass::try_for(const WorkloadRecord& record, Reach reach) {
@@ -315,6 +333,12 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
     before[state_.tree.fr(fr)] = state_.tree.borrowed(queue, fr);
   }
   state_.hold(record, assignment.admission, Phase::kAssumed, now_);
+  // Shares grew: what was refused for their sake may be allowed now.
+  if (state_.options.fair_sharing) state_.wants_pass = true;
+  if (state_.usage_history) {
+    state_.sync_usage(now_);
+    uses_.erase(LocalQueueKey{record.spec.key.ns, record.spec.queue_name});
+  }
   for (const auto& [fr, amount] : assignment.amounts) {
     const Amount more = state_.tree.borrowed(queue, fr) - before[state_.tree.fr(fr)];
     if (more <= Amount()) continue;

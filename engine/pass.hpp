@@ -5,6 +5,7 @@
 #include "engine/attempt.hpp"
 #include "engine/effect.hpp"
 #include "engine/flavor_assigner.hpp"
+#include "engine/heads.hpp"
 #include "engine/preemption.hpp"
 #include "engine/state.hpp"
 
@@ -16,9 +17,9 @@
 
 namespace muster::engine {
 
-/// Heads of all queues compete: lower borrow level first, then priority, age, uid. The winner is
-/// decided on the live state, and the next of its queue takes its place. A pass may be run in
-/// slices; any other event ends it early, which loses nothing but the place in the order.
+/// Heads of all queues compete (heads.hpp). The winner is decided on the live state, and the next
+/// of its queue takes its place. A pass may be run in slices; any other event ends it early, which
+/// loses nothing but the place in the order.
 ///
 /// What a workload waits for (its victims are leaving) is held for it, in this pass and, as it is
 /// held anew when the next one begins, until it starts or its need goes away. Only who could
@@ -34,13 +35,6 @@ class Pass {
   [[nodiscard]] bool run(std::size_t budget, std::vector<Effect>& effects);
 
  private:
-  struct Head {
-    std::int64_t borrow_level = 0;
-    PendingOrder order;
-    ClusterQueueName queue;
-    std::string class_key;
-    bool operator<(const Head& other) const;
-  };
   /// Where the pass stands in one queue.
   struct Cursor {
     std::set<std::string> dropped;                   ///< Classes that got a final verdict.
@@ -75,12 +69,17 @@ class Pass {
   /// Drops the holds among the victims, from them too. True: there were some, and nothing else.
   [[nodiscard]] bool take_holds(std::vector<Victim>& victims);
   void add_spared(Explanation& why) const;
+  /// Whether `a` has its turn before `b`, both of one queue: with Admission Fair Sharing by what
+  /// their LocalQueues used lately, then by their order.
+  [[nodiscard]] bool goes_before(const ClusterQueueSpec& queue, const PendingOrder& a,
+                                 const PendingOrder& b);
+  [[nodiscard]] const quota::WeightedUse& use_of(const WorkloadKey& key);
 
   // One head of each queue (cycle.cpp).
   struct Nomination;
   void run_cycle(const std::vector<ClusterQueueName>& queues, std::vector<Effect>& effects);
   /// The first of the queue that is not parked; the one that others were preempted for goes before.
-  [[nodiscard]] std::optional<Head> only_head(const ClusterQueueName& queue) const;
+  [[nodiscard]] std::optional<Head> only_head(const ClusterQueueName& queue);
   [[nodiscard]] Nomination nominate(const Head& head);
   void commit(const Nomination& nomination, std::vector<Effect>& effects);
   [[nodiscard]] bool still_fits(const Nomination& nomination);
@@ -91,12 +90,13 @@ class Pass {
   State& state_;
   Instant now_;
   bool started_ = false;
-  std::set<Head> heads_;
+  Heads heads_;
   std::set<Head> waiting_;              ///< Those with a hold that were not settled yet.
   std::set<WorkloadKey> holding_;       ///< All that ever were: not looked at in between.
   std::set<WorkloadKey> search_again_;  ///< Their victims did not leave in time.
   std::map<ClusterQueueName, Cursor> cursors_;
-  std::map<WorkloadKey, SparedWorkload> spared_;  ///< For the workload that is looked at.
+  std::map<WorkloadKey, SparedWorkload> spared_;      ///< For the workload that is looked at.
+  std::map<LocalQueueKey, quota::WeightedUse> uses_;  ///< Counted since the last admission.
   std::size_t work_ = 0;
 };
 

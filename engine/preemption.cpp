@@ -1,8 +1,10 @@
 #include "engine/preemption.hpp"
 
 #include "engine/candidates.hpp"
+#include "engine/fair_preemption.hpp"
 #include "engine/least_loss.hpp"
 #include "engine/preemption_trial.hpp"
+#include "engine/victim_order.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -60,13 +62,18 @@ std::vector<Victim> victims_of(const std::vector<Candidate>& taken) {
   return victims;
 }
 
+/// Where use of LocalQueues orders the queue, it orders victims as well, and not their loss.
+bool goes_by_loss(const State& state, const PreemptionRequest& request) {
+  return state.options.improvements.least_loss && !usage_orders(state, request.queue);
+}
+
 /// Holds first: nobody who runs has to go for what only waits.
 std::optional<std::vector<Candidate>> attempt(PreemptionTrial& trial, const Candidates& candidates,
                                               bool borrow) {
   std::vector<Candidate> holds = trial.take_holds(candidates.holds, borrow);
   std::vector<Candidate> taken;
   if (holds.empty() || !trial.fits(borrow)) {
-    auto found = trial.state().options.improvements.least_loss
+    auto found = goes_by_loss(trial.state(), trial.request())
                      ? take_least_loss(trial, candidates, borrow)
                      : take_in_order(trial, candidates, borrow);
     if (!found) return std::nullopt;
@@ -82,12 +89,13 @@ std::optional<std::vector<Candidate>> attempt(PreemptionTrial& trial, const Cand
 
 std::optional<std::vector<Victim>> find_victims(State& state, const PreemptionRequest& request,
                                                 std::size_t& tried) {
+  if (state.options.fair_sharing) return find_fair_victims(state, request, tried);
   PreemptionTrial trial(state, request, tried);
   if (trial.fits(true)) return std::vector<Victim>();
   if (request.search.reach == Reach::kLeavingOnly) return std::nullopt;
 
   const Candidates candidates = collect_candidates(state, request);
-  const bool least_loss = state.options.improvements.least_loss;
+  const bool least_loss = goes_by_loss(state, request);
   std::optional<std::vector<Candidate>> best;
   for (const bool borrow : attempts_for(state, request, candidates)) {
     const Trial::Checkpoint before = trial.checkpoint();

@@ -1,6 +1,7 @@
 #pragma once
-// Whose quota and room a workload may take: queueing semantics (d), classical algorithm. The unit
-// is the whole workload; a victim set must satisfy quota and nodes together.
+// Whose quota and room a workload may take: queueing semantics (d). The unit is the whole workload;
+// a victim set must satisfy quota and nodes together. Under fair sharing fair_preemption.hpp
+// answers.
 
 #include "engine/effect.hpp"
 #include "engine/flavor_assigner.hpp"

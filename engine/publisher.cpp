@@ -161,10 +161,18 @@ std::shared_ptr<const WorkloadView> view_of(const State& state, const WorkloadRe
 
 std::shared_ptr<const QueuesView> view_of_queues(const State& state) {
   auto view = std::make_shared<QueuesView>();
+  view->fair_sharing = state.options.fair_sharing.has_value();
   view->namespaces = state.namespaces;
   view->local_queue_counts = state.counts;
   for (const auto& [name, queue] : state.queues) {
     view->cluster_queues.emplace(name, view_of(state, queue));
+  }
+  if (state.options.fair_sharing) {
+    for (const auto& [name, cohort] : state.cohorts) {
+      const auto node = state.tree.find_cohort(name);
+      if (!node) continue;  // Part of a cycle.
+      view->cohort_shares.emplace(name, quota::dominant_share(state.tree, *node).status_value());
+    }
   }
   for (const auto& [key, local] : state.local_queues) {
     LocalQueueView out;
@@ -181,6 +189,11 @@ std::shared_ptr<const QueuesView> view_of_queues(const State& state) {
     }
     if (queue != view->cluster_queues.end()) {
       add_potential(state, state.queues.at(local.cluster_queue), out);
+    }
+    if (state.usage_history) {
+      if (const ConsumedResources* sample = state.usage_history->sample(key)) {
+        out.consumed = *sample;
+      }
     }
     view->local_queues.emplace(key, std::move(out));
   }

@@ -71,6 +71,8 @@ struct LocalQueueView {
   ClusterQueueName cluster_queue;
   bool active = false;
   std::string inactive_reason;
+  /// With Admission Fair Sharing: what it used lately, as of the last sample. Absent: none yet.
+  std::optional<ConsumedResources> consumed;
   /// Most that the queue could ever have of each resource, over its flavors (empty cluster).
   std::map<ResourceName, Amount> potential;
 };
@@ -102,6 +104,9 @@ struct LocalQueueCounts {
 
 /// Queues and namespaces: rebuilt when one of them, or a count, changed.
 struct QueuesView {
+  bool fair_sharing = false;  ///< Shares decide.
+  /// As ClusterQueueView::weighted_share; of Cohort objects, and only with fair sharing.
+  std::map<CohortName, std::int64_t> cohort_shares;
   std::map<LocalQueueKey, LocalQueueView> local_queues;
   std::map<LocalQueueKey, LocalQueueCounts> local_queue_counts;
   std::map<ClusterQueueName, ClusterQueueView> cluster_queues;

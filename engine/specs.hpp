@@ -6,6 +6,7 @@
 #include "base/ids.hpp"
 #include "base/resources.hpp"
 #include "base/time.hpp"
+#include "quota/decay.hpp"
 #include "quota/quota_spec.hpp"
 
 #include <algorithm>
@@ -102,8 +103,18 @@ struct ClusterQueueSpec {
   FungibilitySpec fungibility;
   std::vector<std::string> admission_checks;  ///< Any entry: the queue needs checks.
   Protection protection;
+  /// admissionScope: LocalQueues that used less lately come first, where the configuration has
+  /// Admission Fair Sharing.
+  bool usage_based = false;
   [[nodiscard]] const ClusterQueueName& name() const { return quota.name; }
   bool operator==(const ClusterQueueSpec&) const = default;
+};
+
+/// What a LocalQueue consumed, decayed to a point in time (status.fairSharing).
+struct ConsumedResources {
+  quota::FineAmounts amounts;
+  Instant at;
+  bool operator==(const ConsumedResources&) const = default;
 };
 
 struct LocalQueueSpec {
@@ -111,6 +122,8 @@ struct LocalQueueSpec {
   ClusterQueueName cluster_queue;
   StopPolicy stop_policy = StopPolicy::kNone;
   Protection protection;
+  quota::FairWeight fair_weight;
+  std::optional<ConsumedResources> consumed;  ///< As its status says; absent: it does not.
   bool operator==(const LocalQueueSpec&) const = default;
 };
 

@@ -167,6 +167,7 @@ const WorkloadRecord* State::find(const WorkloadKey& key) const {
 void State::touch(WorkloadRecord& record) {
   if (!record.spec.owner_uid.empty()) dirty_owners.insert(record.spec.owner_uid);
   queues_dirty = true;
+  if (usage_history) unsynced_usage_.insert(record.spec.key);
   uncount(record);
   if (record.phase == Phase::kFinished) return;
   record.counted_in = LocalQueueKey{record.spec.key.ns, record.spec.queue_name};
@@ -195,6 +196,30 @@ void State::uncount(WorkloadRecord& record) {
   }
   if (total == LocalQueueCounts{}) counts.erase(position);
   record.counted_in.reset();
+}
+
+std::optional<UsagePart> State::usage_part(const WorkloadKey& key) const {
+  const WorkloadRecord* record = find(key);
+  if (record == nullptr || !record->holds_quota()) return std::nullopt;
+  UsagePart part;
+  part.queue = LocalQueueKey{key.ns, record->spec.queue_name};
+  part.admitted = record->spec.admission && record->spec.admitted;
+  const auto queue = queues.find(record->queue);
+  if (queue != queues.end() && queue->second.usage_based) {
+    for (const PodSetSpec& pod_set : record->spec.pod_sets) {
+      for (const auto& [resource, amount] : pod_set.quota_requests) {
+        part.entry[resource] += amount * pod_set.count;
+      }
+    }
+  }
+  for (const auto& [what, amount] : record->usage) part.usage[what.resource] += amount;
+  part.since = record->reserved_at.value_or(Instant{});
+  return part;
+}
+
+void State::sync_usage(Instant now) {
+  for (const WorkloadKey& key : unsynced_usage_) usage_history->set_part(key, usage_part(key), now);
+  unsynced_usage_.clear();
 }
 
 WorkloadRecord& State::upsert_record(const WorkloadSpec& spec) {

@@ -22,6 +22,7 @@
 #include "engine/reason.hpp"
 #include "engine/snapshot.hpp"
 #include "engine/specs.hpp"
+#include "engine/usage_history.hpp"
 #include "quota/quota_tree.hpp"
 #include "topology/fleet.hpp"
 #include "topology/node_filter.hpp"
@@ -123,7 +124,9 @@ struct QueueProblem {
 
 class State {
  public:
-  Options options;  ///< Never changes.
+  Options options;  ///< Never change.
+  /// With Admission Fair Sharing: what LocalQueues used lately. Brought up to date by sync_usage().
+  std::optional<UsageHistory> usage_history;
 
   // What exists. Written through the functions below.
   std::map<FlavorName, FlavorSpec> flavors;
@@ -206,6 +209,8 @@ class State {
   void release(WorkloadRecord& record, Phase next);
   /// `now` only matters to kEvicting: since when.
   void set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant> now = std::nullopt);
+  /// Tells the usage history of every workload that changed since the last call.
+  void sync_usage(Instant now);
   /// Replaces the plan only; quota stays.
   void change_plan(WorkloadRecord& record, const Admission& admission);
   /// Files the record under its queue and class, or takes it out, as its phase says.
@@ -249,6 +254,7 @@ class State {
                                                      const Admission& admission);
 
  private:
+  [[nodiscard]] std::optional<UsagePart> usage_part(const WorkloadKey& key) const;
   void adopt_owner(WorkloadRecord& record, const Uid& owner);
   void unfile(WorkloadRecord& record);
   /// Everybody parked in the queue's tree may be looked at again.
@@ -261,6 +267,8 @@ class State {
   void touch_node(topology::NodeIndex node) { dirty_nodes.insert(node); }
   void touch(WorkloadRecord& record);
   void uncount(WorkloadRecord& record);
+
+  std::set<WorkloadKey> unsynced_usage_;  ///< Empty without a usage history.
 };
 
 }  // namespace muster::engine

@@ -292,7 +292,14 @@ void QuotaTree::set_usage(NodeIndex node, FrId fr, ExactUsage value, UsageLog* l
   usage = value;
 }
 
+void QuotaTree::note_change(NodeIndex node) {
+  for (std::optional<NodeIndex> next = node; next; next = parent(*next)) {
+    ++nodes_[next->value()].changes;
+  }
+}
+
 void QuotaTree::add_usage(NodeIndex node, const FrAmounts& amounts, UsageLog* log) {
+  if (log == nullptr) note_change(node);
   for (const auto& [fr, amount] : amounts) {
     ExactUsage rest = amount.value();
     for (std::optional<NodeIndex> next = node; next; next = parent(*next)) {
@@ -307,6 +314,7 @@ void QuotaTree::add_usage(NodeIndex node, const FrAmounts& amounts, UsageLog* lo
 }
 
 void QuotaTree::remove_usage(NodeIndex node, const FrAmounts& amounts, UsageLog* log) {
+  if (log == nullptr) note_change(node);
   for (const auto& [fr, amount] : amounts) {
     ExactUsage rest = amount.value();
     for (std::optional<NodeIndex> next = node; next; next = parent(*next)) {

@@ -182,6 +182,10 @@ class QuotaTree {
   /// log. `mark` is the size the log had at the moment to go back to.
   void restore(UsageLog& log, std::size_t mark);
 
+  /// Grows whenever usage of the node, or of anything below it, was changed for good (without a
+  /// log). What was computed from them holds while it stays the same.
+  [[nodiscard]] std::uint64_t changes(NodeIndex node) const { return at(node).changes; }
+
   /// One line for every cohort and fr whose usage is not the sum of what its children pass up.
   /// Holds after any sequence of matched non-negative add_usage and remove_usage.
   [[nodiscard]] std::vector<std::string> check_usage() const;
@@ -199,6 +203,7 @@ class QuotaTree {
     std::uint32_t children_end = 0;
     std::uint32_t queues_begin = 0;  ///< Range of queues_by_tree_.
     std::uint32_t queues_end = 0;
+    std::uint64_t changes = 0;
     bool in_cycle = false;
     FairWeight fair_weight;
   };
@@ -220,6 +225,7 @@ class QuotaTree {
   [[nodiscard]] Amount borrowable(NodeIndex node, FrId fr, Amount limit) const;
   [[nodiscard]] Amount available_from_parent(NodeIndex node, FrId fr, Amount of_parent) const;
   void set_usage(NodeIndex node, FrId fr, ExactUsage value, UsageLog* log);
+  void note_change(NodeIndex node);
 
   std::vector<FlavorResource> frs_;
   std::vector<std::uint32_t> fr_resources_;  ///< resource_index by FrId.

@@ -1,7 +1,7 @@
 // What decisions cost, in one process on one core: the engine alone, driven by events, the API
 // played by writes that succeed at once. Prints one line per measurement.
 //
-//   engine_bench [settle|arrival|preemption|drain|curve|memory]...      (default: all)
+//   engine_bench [settle|arrival|preemption|fair|drain|curve|memory]...      (default: all)
 //
 // Only worth reading from an optimised build. Targets are in docs/performance.md.
 
@@ -66,7 +66,7 @@ struct Settled {
 /// A fleet without nodes: quota decides alone.
 class World {
  public:
-  World() {
+  explicit World(const Options& options = {}) : engine_(options) {
     send(NamespaceUpserted{NamespaceSpec{kTeam, {}}});
     FlavorSpec flavor;
     flavor.name = kFlavor;
@@ -287,6 +287,52 @@ void bench_preemption() {
              quantile(took, 0.5), quantile(took, 0.99), evicted);
 }
 
+Options fair_options() {
+  Options options;
+  options.fair_sharing.emplace();
+  return options;
+}
+
+/// Nobody owns anything: every start of the newcomer evens out what 20 others borrow.
+void bench_fair() {
+  {
+    World world(fair_options());
+    world.cohort("root", "", 2'200);
+    const QueueOptions any{.cohort = "root", .reclaim = PreemptionPolicy::kAny};
+    world.queue("newcomer", any);
+    for (int i = 0; i < 20; ++i) world.queue(fmt::format("borrower-{}", i), any);
+    for (int i = 0; i < 2'200; ++i) {
+      world.run(JobOptions{.queue = fmt::format("borrower-{}", i % 20), .priority = i % 7});
+    }
+    std::vector<double> took;
+    std::size_t evicted = 0;
+    for (int i = 0; i < 200; ++i) {
+      const WorkloadKey key = world.submit({.queue = "newcomer", .gpus = 1 + (i % 8)});
+      const Settled settled = world.settle();
+      took.push_back(settled.total_ms);
+      evicted += settled.evicted;
+      world.let_leave();
+      (void)world.settle();
+      world.finish(key);
+      for (int back = 0; back <= i % 8; ++back) {
+        world.run(JobOptions{.queue = fmt::format("borrower-{}", back), .priority = back % 7});
+      }
+    }
+    fmt::print("fair: search among 2,200 running: p50 {:.2f} ms, p99 {:.2f} ms, {} evicted\n",
+               quantile(took, 0.5), quantile(took, 0.99), evicted);
+  }
+  World world(fair_options());
+  fill(world);
+  const Settled idle = world.settle();
+  world.cohort("root", "", 16 * kRunning / 8 + 14'000);
+  const Settled changed = world.settle();
+  fmt::print(
+      "fair: first look at 20,000 pending {:.1f} ms, {} evicted; 14,000 GPUs more: {} admitted, {} "
+      "evicted, {:.1f} ms, longest slice {:.1f} ms\n",
+      idle.total_ms, idle.evicted, changed.admitted, changed.evicted, changed.total_ms,
+      changed.longest_slice_ms);
+}
+
 void bench_drain() {
   World world;
   world.queue("a", QueueOptions{.nominal = 536 * 8});
@@ -336,14 +382,15 @@ void bench_memory() {
 int run_all(const std::vector<std::string>& chosen) {
   const std::map<std::string, std::function<void()>> benches{
       {"settle", bench_settle}, {"arrival", bench_arrival}, {"preemption", bench_preemption},
-      {"drain", bench_drain},   {"curve", bench_curve},     {"memory", bench_memory}};
+      {"fair", bench_fair},     {"drain", bench_drain},     {"curve", bench_curve},
+      {"memory", bench_memory}};
   for (const std::string& name : chosen) {
     if (!benches.contains(name)) {
       fmt::print(stderr, "unknown benchmark {}\n", name);
       return 2;
     }
   }
-  for (const char* name : {"settle", "arrival", "preemption", "drain", "curve", "memory"}) {
+  for (const char* name : {"settle", "arrival", "preemption", "fair", "drain", "curve", "memory"}) {
     if (!chosen.empty() && std::find(chosen.begin(), chosen.end(), name) == chosen.end()) continue;
     benches.at(name)();
     std::fflush(stdout);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -134,18 +135,80 @@ TEST(Config, NamesWhatItDoesNotServe) {
 apiVersion: config.kueue.x-k8s.io/v1beta1
 kind: Configuration
 waitForPodsReady: {enable: true}
-fairSharing: {enable: true}
+multiKueue: {gcInterval: 1m}
 leaderElection: {leaseDuration: 15s}
 integrations: {frameworks: [pod, ray.io/rayjob], podOptions: {}}
 )");
   ASSERT_TRUE(config.has_value()) << config.error().message;
   std::string all;
   for (const std::string& warning : config->warnings) all += warning + "\n";
-  for (const char* field : {"waitForPodsReady", "fairSharing", "leaderElection.leaseDuration",
+  for (const char* field : {"waitForPodsReady", "multiKueue", "leaderElection.leaseDuration",
                             "ray.io/rayjob", "integrations.podOptions"}) {
     EXPECT_NE(all.find(field), std::string::npos) << field << " in\n" << all;
   }
   EXPECT_EQ(config->warnings.size(), 5U) << all;
+}
+
+TEST(Config, SaysWhetherSharesDecide) {
+  using engine::FairStrategy;
+  constexpr auto kFinal = FairStrategy::kLessThanOrEqualToFinalShare;
+  constexpr auto kInitial = FairStrategy::kLessThanInitialShare;
+  struct Case {
+    const char* says;
+    const char* version;
+    const char* text;
+    std::vector<FairStrategy> strategies;  ///< Empty: off.
+  };
+  const std::vector<Case> cases{
+      {"v1beta2, absent", "v1beta2", "", {}},
+      {"v1beta2, there", "v1beta2", "fairSharing: {}", {kFinal, kInitial}},
+      {"v1beta2, one",
+       "v1beta2",
+       "fairSharing: {preemptionStrategies: [LessThanInitialShare]}",
+       {kInitial}},
+      {"v1beta1, not enabled",
+       "v1beta1",
+       "fairSharing: {preemptionStrategies: [LessThanInitialShare]}",
+       {}},
+      {"v1beta1, enabled", "v1beta1", "fairSharing: {enable: true}", {kFinal, kInitial}},
+      {"v1beta1, the other one",
+       "v1beta1",
+       "fairSharing: {enable: true, preemptionStrategies: [LessThanOrEqualToFinalShare]}",
+       {kFinal}},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.says);
+    const auto config = parse_config(std::string("apiVersion: config.kueue.x-k8s.io/") +
+                                     each.version + "\nkind: Configuration\n" + each.text + "\n");
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_TRUE(config->warnings.empty());
+    const auto& sharing = config->queueing.engine.fair_sharing;
+    EXPECT_EQ(sharing.has_value(), !each.strategies.empty());
+    if (sharing) EXPECT_EQ(sharing->strategies, each.strategies);
+  }
+}
+
+TEST(Config, SaysHowUseFades) {
+  const std::string head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n";
+  EXPECT_FALSE(parse_config(head)->queueing.engine.admission_fair_sharing.has_value());
+  const auto config = parse_config(head +
+                                   "admissionFairSharing:\n"
+                                   "  usageHalfLifeTime: 168h\n"
+                                   "  resourceWeights: {cpu: 2.5, memory: 0, gpu: \"1\"}\n");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  const auto& sharing = config->queueing.engine.admission_fair_sharing;
+  ASSERT_TRUE(sharing.has_value());
+  EXPECT_EQ(sharing->usage_half_life, std::chrono::hours(168));
+  EXPECT_EQ(sharing->usage_sampling_interval, std::chrono::minutes(5));
+  EXPECT_EQ(sharing->resource_weights.at(ResourceName("cpu")).nanos, 2'500'000'000);
+  EXPECT_EQ(sharing->resource_weights.at(ResourceName("memory")).nanos, 0);
+  EXPECT_EQ(sharing->resource_weights.at(ResourceName("gpu")).nanos, 1'000'000'000);
+  for (const char* wrong :
+       {"usageHalfLifeTime: -1h", "usageHalfLifeTime: soon", "usageSamplingInterval: 0s",
+        "resourceWeights: {cpu: -1}", "resourceWeights: [cpu]"}) {
+    EXPECT_FALSE(parse_config(head + "admissionFairSharing: {" + wrong + "}\n").has_value())
+        << wrong;
+  }
 }
 
 TEST(Config, RefusesWhatItCannotMean) {

@@ -122,11 +122,15 @@ class Fleet {
   int queues_ = 0;
 };
 
+/// The configuration of all that follows; empty: none.
+std::string g_config;
+
 Result<std::string> decided(const std::string& text, ReportFormat format) {
   auto manifests = parse_manifests({{"input.yaml", text}});
   if (!manifests) return fail(manifests.error());
   DecideOptions options;
   options.format = format;
+  if (!g_config.empty()) options.config = parse_config(g_config).value();
   const auto result = decide(*std::move(manifests), options);
   if (!result) return fail(result.error());
   return result->report;
@@ -184,7 +188,7 @@ void check_settled(const std::string& text) {
   EXPECT_EQ(again.get("clusterQueues").dump(), report.get("clusterQueues").dump());
 }
 
-TEST(DecideProperty, DecisionsHoldAndStay) {
+void check_fleets() {
   // More of them by hand: MUSTER_SEEDS=1000.
   const char* wanted = std::getenv("MUSTER_SEEDS");
   const unsigned long seeds = wanted != nullptr ? std::stoul(wanted) : 40;
@@ -199,6 +203,23 @@ TEST(DecideProperty, DecisionsHoldAndStay) {
     fleet.add_jobs("second", 6);
     check_settled(*yaml + "---\n" + fleet.text().substr(before));
   }
+}
+
+TEST(DecideProperty, DecisionsHoldAndStay) {
+  check_fleets();
+}
+
+TEST(DecideProperty, DecisionsHoldAndStayUnderFairSharing) {
+  for (const char* strategies : {"LessThanOrEqualToFinalShare", "LessThanInitialShare",
+                                 "LessThanOrEqualToFinalShare, LessThanInitialShare"}) {
+    SCOPED_TRACE(strategies);
+    g_config = fmt::format(
+        "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+        "fairSharing: {{preemptionStrategies: [{}]}}\n",
+        strategies);
+    check_fleets();
+  }
+  g_config.clear();
 }
 
 }  // namespace

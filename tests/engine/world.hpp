@@ -28,6 +28,8 @@ struct QueueOptions {
   QueueingStrategy strategy = QueueingStrategy::kBestEffortFifo;
   PreemptionSpec preemption;
   StopPolicy stop = StopPolicy::kNone;
+  std::int64_t weight_nanos = 1'000'000'000;
+  bool usage_based = false;
 };
 
 struct JobOptions {
@@ -96,6 +98,8 @@ class World {
     if (options.borrowing_limit) entry.borrowing_limit = Amount(*options.borrowing_limit);
     if (options.lending_limit) entry.lending_limit = Amount(*options.lending_limit);
     spec.quota.resource_groups = {{{gpu()}, {{FlavorName(options.flavor), {{gpu(), entry}}}}}};
+    spec.quota.fair_weight = quota::FairWeight{options.weight_nanos};
+    spec.usage_based = options.usage_based;
     spec.strategy = options.strategy;
     spec.preemption = options.preemption;
     spec.stop_policy = options.stop;
@@ -103,6 +107,19 @@ class World {
     send(ClusterQueueUpserted{spec});
     send(LocalQueueUpserted{
         LocalQueueSpec{{Namespace("team"), name}, ClusterQueueName(name), StopPolicy::kNone}});
+  }
+
+  /// A Cohort with quota of its own of flavor `h100`. An empty parent: a root.
+  void cohort(const std::string& name, const std::string& parent = "", std::int64_t nominal = 0,
+              std::int64_t weight_nanos = 1'000'000'000) {
+    quota::CohortSpec spec;
+    spec.name = CohortName(name);
+    if (!parent.empty()) spec.parent = CohortName(parent);
+    spec.resource_groups = {
+        {{gpu()},
+         {{FlavorName("h100"), {{gpu(), {Amount(nominal), std::nullopt, std::nullopt}}}}}}};
+    spec.fair_weight = quota::FairWeight{weight_nanos};
+    send(CohortUpserted{spec});
   }
 
   static WorkloadKey key(const std::string& name) { return {Namespace("team"), name}; }
@@ -149,18 +166,6 @@ class World {
     spec.protection = protection;
     specs[key(name)] = spec;
     send(WorkloadUpserted{spec});
-  }
-
-  void cohort(const std::string& name, const std::string& parent, std::int64_t nominal = 0) {
-    quota::CohortSpec spec;
-    spec.name = CohortName(name);
-    if (!parent.empty()) spec.parent = CohortName(parent);
-    if (nominal > 0) {
-      spec.resource_groups = {
-          {{gpu()},
-           {{FlavorName("h100"), {{gpu(), {Amount(nominal), std::nullopt, std::nullopt}}}}}}};
-    }
-    send(CohortUpserted{spec});
   }
 
   void pass_time(std::int64_t seconds) { now.us += seconds * 1'000'000; }

@@ -1,0 +1,376 @@
+#include "engine/fair_preemption.hpp"
+
+#include "engine/preemption_trial.hpp"
+#include "engine/victim_order.hpp"
+#include "quota/fair_share.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+namespace muster::engine {
+namespace {
+
+using quota::FairShare;
+using quota::NodeIndex;
+
+/// Who may go, by the queue they are in: first holds, for nobody who runs has to go for what only
+/// waits; each kind in its order.
+using CandidateMap = std::map<NodeIndex, std::deque<Candidate>>;
+
+/// From which queue to take next: down from the root always to the child with the highest share. A
+/// cohort goes before a queue of the same share, queues of the same share go by their first
+/// candidates. Whoever does not borrow is left alone, but for the preemptor's own queue and the
+/// cohorts above it.
+class Targets {
+ public:
+  Targets(const State& state, NodeIndex own, CandidateMap candidates)
+      : tree_(state.tree),
+        own_(own),
+        candidates_(std::move(candidates)),
+        shares_(tree_.size()),
+        dropped_(tree_.size(), false) {}
+
+  /// Nothing when no queue is left that something may be taken from.
+  [[nodiscard]] std::optional<NodeIndex> next() {
+    const NodeIndex root = tree_.root(own_);
+    while (!dropped_[root.value()] && may_give(root)) {
+      NodeIndex node = root;
+      while (!tree_.is_queue(node)) {
+        const auto child = highest_child(node);
+        if (!child) break;
+        node = *child;
+      }
+      if (tree_.is_queue(node)) return node;
+      drop(node);
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] bool has_candidate(NodeIndex queue) const {
+    const auto found = candidates_.find(queue);
+    return found != candidates_.end() && !found->second.empty();
+  }
+  /// Precondition: has_candidate.
+  Candidate pop(NodeIndex queue) {
+    std::deque<Candidate>& list = candidates_.at(queue);
+    const Candidate first = list.front();
+    list.pop_front();
+    return first;
+  }
+  void drop(NodeIndex node) { dropped_[node.value()] = true; }
+
+  [[nodiscard]] const FairShare& share(NodeIndex node) {
+    std::optional<FairShare>& known = shares_[node.value()];
+    if (!known) known = quota::dominant_share(tree_, node);
+    return *known;
+  }
+  /// Usage of the queue changed.
+  void recount(NodeIndex queue) {
+    for (std::optional<NodeIndex> node = queue; node; node = tree_.parent(*node)) {
+      shares_[node->value()].reset();
+    }
+  }
+
+ private:
+  [[nodiscard]] bool may_give(NodeIndex node) {
+    if (tree_.is_queue(node)) return has_candidate(node) && (node == own_ || borrows(node));
+    return tree_.is_ancestor_or_self(node, own_) || borrows(node);
+  }
+  [[nodiscard]] bool borrows(NodeIndex node) { return share(node).borrowing(); }
+
+  [[nodiscard]] std::optional<NodeIndex> highest_child(NodeIndex cohort) {
+    std::optional<NodeIndex> best;
+    for (const NodeIndex child : tree_.children(cohort)) {
+      if (dropped_[child.value()]) continue;
+      // Usage only shrinks here: who gives nothing now gives nothing later.
+      if (!may_give(child)) {
+        drop(child);
+      } else if (!best || higher(child, *best)) {
+        best = child;
+      }
+    }
+    return best;
+  }
+
+  [[nodiscard]] bool higher(NodeIndex a, NodeIndex b) {
+    if (const auto order = share(a).compare(share(b)); order != 0) return order > 0;
+    if (!tree_.is_queue(a) || !tree_.is_queue(b)) return false;  // Cohorts stand first.
+    if (a == own_ || b == own_) return b == own_;
+    return cheaper(*candidates_.at(a).front().record, *candidates_.at(b).front().record);
+  }
+
+  const quota::QuotaTree& tree_;
+  NodeIndex own_;
+  CandidateMap candidates_;
+  std::vector<std::optional<FairShare>> shares_;  ///< By node; absent: count anew.
+  std::vector<bool> dropped_;                     ///< By node.
+};
+
+class FairSearch {
+ public:
+  FairSearch(State& state, const PreemptionRequest& request, std::size_t& tried)
+      : state_(state),
+        tree_(state.tree),
+        request_(request),
+        tried_(tried),
+        queue_(state.queue_node(request.queue)),
+        trial_(state, request, tried) {}
+
+  std::optional<std::vector<Victim>> run() {
+    if (trial_.fits(true)) return std::vector<Victim>();
+    if (request_.search.reach == Reach::kLeavingOnly) return std::nullopt;
+    // All shares from here on are those with the preemptor.
+    const Trial::Checkpoint start = trial_.checkpoint();
+    quota::UsageLog mine;
+    tree_.add_usage(queue_, request_.amounts, &mine);
+    const bool found = search();
+    trial_.rollback_to(start);
+    tree_.restore(mine, 0);
+    if (!found) return std::nullopt;
+
+    std::vector<Victim> victims;
+    for (const Taken& taken : taken_) {
+      victims.push_back(Victim{taken.who.record->spec.key, taken.rule, taken.who.queue == queue_,
+                               taken.who.hold != nullptr});
+    }
+    return victims;
+  }
+
+ private:
+  struct Taken {
+    Candidate who;
+    PreemptionRule rule = PreemptionRule::kInClusterQueue;
+  };
+  /// The children of the lowest common cohort towards the preemptor and towards another queue.
+  struct Sides {
+    NodeIndex mine;
+    NodeIndex theirs;
+  };
+
+  bool search() {
+    within_nominal_ = tree_.within_nominal(queue_, request_.needed);
+    CandidateMap refused;
+    bool found = first_strategy(refused);
+    if (!found && strategies().size() > 1) found = second_strategy(refused);
+    if (found) reduce();
+    return found;
+  }
+
+  [[nodiscard]] const std::vector<FairStrategy>& strategies() const {
+    return state_.options.fair_sharing->strategies;
+  }
+
+  [[nodiscard]] Sides sides(NodeIndex other) const {
+    // Candidates are collected below the common root, so the two do meet.
+    const NodeIndex meeting = *tree_.lowest_common_ancestor(queue_, other);
+    return {tree_.child_towards(meeting, queue_), tree_.child_towards(meeting, other)};
+  }
+
+  [[nodiscard]] CandidateMap candidates() {
+    const PreemptionSpec& spec = state_.queues.at(request_.queue).preemption;
+    CandidateMap result;
+    for (const NodeIndex queue : tree_.queues_below(tree_.root(queue_))) {
+      const bool own = queue == queue_;
+      const PreemptionPolicy policy = own ? spec.within_cluster_queue : spec.reclaim_within_cohort;
+      if (policy == PreemptionPolicy::kNever) continue;
+      if (!own && tree_.within_nominal(queue, request_.needed)) continue;
+      std::deque<Candidate> list = running_in(queue, policy);
+      const std::vector<Candidate> holds = holds_in(queue, policy);
+      list.insert(list.begin(), holds.begin(), holds.end());
+      if (!list.empty()) result.emplace(queue, std::move(list));
+    }
+    return result;
+  }
+
+  [[nodiscard]] std::deque<Candidate> running_in(NodeIndex queue, PreemptionPolicy policy) {
+    std::deque<Candidate> list;
+    const auto holders = state_.holders.find(tree_.queue_name(queue));
+    if (holders == state_.holders.end()) return list;
+    for (const WorkloadKey& key : holders->second) {
+      const WorkloadRecord& record = state_.workloads.at(key);
+      if (record.phase == Phase::kEvicting) continue;
+      if (!uses_any(state_, record, request_.needed)) continue;
+      if (!policy_allows(policy, *request_.preemptor, record.spec)) continue;
+      const auto spared = state_.spared(record, *request_.preemptor);
+      if (!spared) {
+        list.push_back(Candidate{.record = &record, .queue = queue});
+      } else if (request_.search.spared != nullptr) {
+        request_.search.spared->emplace(key, *spared);
+      }
+    }
+    const CandidateOrder order(state_, tree_.queue_name(queue));
+    std::sort(list.begin(), list.end(),
+              [&](const Candidate& a, const Candidate& b) { return order(a.record, b.record); });
+    return list;
+  }
+
+  [[nodiscard]] std::vector<Candidate> holds_in(NodeIndex queue, PreemptionPolicy policy) const {
+    std::vector<Candidate> list;
+    if (!state_.options.improvements.holds) return list;
+    for (const auto& [key, hold] : state_.holds) {
+      if (hold.queue != queue) continue;
+      const WorkloadRecord& record = state_.workloads.at(key);
+      const bool needed =
+          std::any_of(hold.amounts.begin(), hold.amounts.end(), [&](const auto& entry) {
+            return entry.second > Amount() &&
+                   std::find(request_.needed.begin(), request_.needed.end(), entry.first) !=
+                       request_.needed.end();
+          });
+      if (!needed || !policy_allows(policy, *request_.preemptor, record.spec)) continue;
+      if (!state_.protection_of(record.spec, record.queue).preemptible.value_or(true)) continue;
+      list.push_back(Candidate{.record = &record, .hold = &hold, .queue = queue});
+    }
+    std::sort(list.begin(), list.end(),
+              [](const Candidate& a, const Candidate& b) { return cheaper(*a.record, *b.record); });
+    return list;
+  }
+
+  [[nodiscard]] quota::FrAmounts amounts_of(const Candidate& who) const {
+    return who.hold != nullptr ? who.hold->amounts : tree_.to_fr_amounts(who.record->usage);
+  }
+
+  /// Takes until it fits. `refused`: whom the strategy did not allow.
+  bool first_strategy(CandidateMap& refused) {
+    Targets targets(state_, queue_, candidates());
+    while (const auto target = targets.next()) {
+      if (*target == queue_ || within_nominal_) {
+        const PreemptionRule rule = *target == queue_ ? PreemptionRule::kInClusterQueue
+                                                      : PreemptionRule::kInCohortReclamation;
+        if (take(targets, targets.pop(*target), rule)) return true;
+        continue;
+      }
+      const Sides meet = sides(*target);
+      const FairShare mine = targets.share(meet.mine);
+      const FairShare theirs = targets.share(meet.theirs);
+      while (targets.has_candidate(*target)) {
+        const Candidate who = targets.pop(*target);
+        // Their share without the victim is no larger: then no strategy allows anyone.
+        if (mine <= theirs && allows(strategies().front(), mine, theirs, meet.theirs, who)) {
+          if (take(targets, who, PreemptionRule::kInCohortFairSharing)) return true;
+          break;
+        }
+        refused[*target].push_back(who);
+      }
+    }
+    return false;
+  }
+
+  /// One of each queue that the first strategy left. What was taken stays taken.
+  bool second_strategy(CandidateMap& refused) {
+    Targets targets(state_, queue_, std::move(refused));
+    while (const auto target = targets.next()) {
+      const Sides meet = sides(*target);
+      const FairShare mine = targets.share(meet.mine);
+      const FairShare theirs = targets.share(meet.theirs);
+      const Candidate who = targets.pop(*target);
+      targets.drop(*target);
+      if (!allows(strategies()[1], mine, theirs, meet.theirs, who)) continue;
+      if (take(targets, who, PreemptionRule::kInCohortFairSharing)) return true;
+    }
+    return false;
+  }
+
+  /// `theirs` is the share of `side`, with the victim, which is below it.
+  [[nodiscard]] bool allows(FairStrategy strategy, const FairShare& mine, const FairShare& theirs,
+                            NodeIndex side, const Candidate& victim) {
+    if (strategy == FairStrategy::kLessThanInitialShare) return mine < theirs;
+    ++tried_;
+    quota::UsageLog log;
+    tree_.remove_usage(victim.queue, amounts_of(victim), &log);
+    const FairShare left = quota::dominant_share(tree_, side);
+    tree_.restore(log, 0);
+    return mine <= left;
+  }
+
+  /// True when it fits now.
+  bool take(Targets& targets, const Candidate& who, PreemptionRule rule) {
+    trial_.take(who);
+    targets.recount(who.queue);
+    taken_.push_back(Taken{who, rule});
+    return fits();
+  }
+
+  [[nodiscard]] bool fits() {
+    quota::UsageLog log;
+    tree_.remove_usage(queue_, request_.amounts, &log);
+    const bool all_fit = trial_.fits(true);
+    tree_.restore(log, 0);
+    return all_fit;
+  }
+
+  /// Puts back whoever was taken in vain, last taken first. The one that made it fit is needed.
+  void reduce() {
+    for (bool again = true; again;) {
+      again = false;
+      bool put_back = false;
+      for (std::size_t i = taken_.size() - 1; i-- > 0;) {
+        const Trial::Checkpoint before = trial_.checkpoint();
+        trial_.put_back(taken_[i].who);
+        if (!fits()) {
+          trial_.rollback_to(before);
+          continue;
+        }
+        const Taken returned = taken_[i];
+        taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(i));
+        if (legal_with(returned.who.queue)) {
+          put_back = true;
+          continue;
+        }
+        taken_.insert(taken_.begin() + static_cast<std::ptrdiff_t>(i), returned);
+        trial_.rollback_to(before);
+        again = true;
+      }
+      // One refused for its share may return when others did: they raise the other side's.
+      again = again && put_back;
+    }
+  }
+
+  /// Whether `taken_` may still be taken, one by one, now that `returned` keeps more. Only what the
+  /// preemptor's own side keeps can speak against it.
+  [[nodiscard]] bool legal_with(NodeIndex returned) {
+    const bool touched = std::any_of(taken_.begin(), taken_.end(), [&](const Taken& taken) {
+      return taken.rule == PreemptionRule::kInCohortFairSharing &&
+             tree_.is_ancestor_or_self(sides(taken.who.queue).mine, returned);
+    });
+    if (!touched) return true;
+    quota::UsageLog log;
+    for (const Taken& taken : taken_) {
+      tree_.add_usage(taken.who.queue, amounts_of(taken.who), &log);
+    }
+    bool legal = true;
+    for (const Taken& taken : taken_) {
+      if (taken.rule == PreemptionRule::kInCohortFairSharing) {
+        const Sides meet = sides(taken.who.queue);
+        const FairShare mine = quota::dominant_share(tree_, meet.mine);
+        const FairShare theirs = quota::dominant_share(tree_, meet.theirs);
+        legal = std::any_of(strategies().begin(), strategies().end(), [&](FairStrategy strategy) {
+          return allows(strategy, mine, theirs, meet.theirs, taken.who);
+        });
+        if (!legal) break;
+      }
+      tree_.remove_usage(taken.who.queue, amounts_of(taken.who), &log);
+    }
+    tree_.restore(log, 0);
+    return legal;
+  }
+
+  State& state_;
+  quota::QuotaTree& tree_;
+  const PreemptionRequest& request_;
+  std::size_t& tried_;
+  NodeIndex queue_;
+  PreemptionTrial trial_;
+  bool within_nominal_ = false;  ///< The preemptor's queue with it, of all that is short.
+  std::vector<Taken> taken_;
+};
+
+}  // namespace
+
+std::optional<std::vector<Victim>> find_fair_victims(State& state, const PreemptionRequest& request,
+                                                     std::size_t& tried) {
+  return FairSearch(state, request, tried).run();
+}
+
+}  // namespace muster::engine
