@@ -145,6 +145,7 @@ std::string_view to_string(WriteKind kind) {
                                                                        "announce_eviction",
                                                                        "cluster_queue_status",
                                                                        "local_queue_status",
+                                                                       "cohort_status",
                                                                        "event"};
   return kNames[static_cast<std::size_t>(kind)];
 }
@@ -201,8 +202,10 @@ void Controller::Impl::on_write_done(WriteId id, const WriteResult& result, Inst
   const std::optional<InFlight> what = outbox_.answered(id);
   if (!what) return;
   if (what->kind == WriteKind::kEvent) return;
-  if (what->kind == WriteKind::kClusterQueueStatus || what->kind == WriteKind::kLocalQueueStatus) {
-    queue_status_.on_written(QueueId{what->queue_ns, what->queue_name}, result, now);
+  if (what->kind == WriteKind::kClusterQueueStatus || what->kind == WriteKind::kLocalQueueStatus ||
+      what->kind == WriteKind::kCohortStatus) {
+    const bool cohort = what->kind == WriteKind::kCohortStatus;
+    queue_status_.on_written(QueueId{what->queue_ns, what->queue_name, cohort}, result, now);
     return;
   }
   if (WorkloadEntry* entry = find(what->workload); entry != nullptr && entry->in_flight == id) {
@@ -401,9 +404,10 @@ void Controller::Impl::write_queue_status(Instant now) {
     InFlight what;
     what.queue_ns = due.queue.ns;
     what.queue_name = due.queue.name;
-    outbox_.patch(
-        due.queue.is_local() ? WriteKind::kLocalQueueStatus : WriteKind::kClusterQueueStatus,
-        due.queue.status_path(), due.patch, std::move(what));
+    WriteKind kind = WriteKind::kClusterQueueStatus;
+    if (due.queue.is_local()) kind = WriteKind::kLocalQueueStatus;
+    if (due.queue.cohort) kind = WriteKind::kCohortStatus;
+    outbox_.patch(kind, due.queue.status_path(), due.patch, std::move(what));
   }
 }
 

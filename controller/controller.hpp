@@ -103,9 +103,10 @@ enum class WriteKind {
   kAnnounceEviction,  ///< To a pod: when it goes.
   kClusterQueueStatus,
   kLocalQueueStatus,
+  kCohortStatus,
   kEvent,
 };
-inline constexpr std::size_t kWriteKinds = 20;
+inline constexpr std::size_t kWriteKinds = static_cast<std::size_t>(WriteKind::kEvent) + 1;
 [[nodiscard]] std::string_view to_string(WriteKind kind);
 
 using WriteId = std::uint64_t;

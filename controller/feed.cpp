@@ -84,6 +84,7 @@ void Controller::Impl::apply_upsert(ResourceKind kind, const kube::Json& object,
       return;
     case ResourceKind::kCohort:
       if (const auto cohort = kube::decode_cohort(object); decoded(cohort, kind)) {
+        queue_status_.on_stored(QueueId{Namespace(), cohort->meta.name, true}, object);
         send(engine::CohortUpserted{to_cohort(*cohort)}, now);
       }
       return;
@@ -136,6 +137,7 @@ void Controller::Impl::apply_delete(ResourceKind kind, const kube::Json& object,
     case ResourceKind::kTopology:
       return send(engine::TopologyDeleted{TopologyName(name)}, now);
     case ResourceKind::kCohort:
+      queue_status_.on_deleted(QueueId{Namespace(), name, true});
       return send(engine::CohortDeleted{CohortName(name)}, now);
     case ResourceKind::kClusterQueue:
       queue_status_.on_deleted(QueueId{Namespace(), name});

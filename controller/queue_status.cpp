@@ -45,6 +45,25 @@ Json flavor_usage(const quota::FlavorAmounts& frame, const quota::FlavorAmounts&
   return Json::array(flavors);
 }
 
+/// status.fairSharing of a ClusterQueue or Cohort. Without fair sharing it is null, which takes
+/// away what is stored.
+Json share_status(std::int64_t weighted_share) {
+  return Json::object({{"weightedShare", Json::number(weighted_share)}});
+}
+
+/// status.fairSharing of a LocalQueue, as a patch of the `stored` status.
+Json consumed_status(const engine::ConsumedResources& consumed, const Json& stored) {
+  Json status = to_consumed(consumed);
+  Json amounts = status.get("consumedResources");
+  const Json before = stored.get("fairSharing", "admissionFairSharingStatus", "consumedResources");
+  for (const auto& [resource, amount] : before.members()) {
+    if (!amounts.get(resource).present()) amounts = amounts.with(resource, Json::null());
+  }
+  // The API wants a share; a LocalQueue has none.
+  return Json::object({{"weightedShare", Json::number(std::int64_t{0})},
+                       {"admissionFairSharingStatus", status.with("consumedResources", amounts)}});
+}
+
 /// The stored conditions with Active as it is now.
 Json with_active(std::vector<kube::Condition> conditions, bool active, std::string_view reason,
                  std::string_view message, Instant now) {
@@ -92,7 +111,8 @@ std::string QueueId::status_path() const {
     return fmt::format("/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/status", ns,
                        name);
   }
-  return fmt::format("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{}/status", name);
+  return fmt::format("/apis/kueue.x-k8s.io/v1beta2/{}/{}/status",
+                     cohort ? "cohorts" : "clusterqueues", name);
 }
 
 void QueueStatus::on_stored(const QueueId& queue, const Json& object) {
@@ -136,7 +156,15 @@ Json QueueStatus::desired_cluster_queue(const std::string& name, const Entry& en
        {"reservingWorkloads", Json::number(queue.reserving)},
        {"admittedWorkloads", Json::number(queue.admitted)},
        {"flavorsReservation", usage},
-       {"flavorsUsage", usage}});
+       {"flavorsUsage", usage},
+       {"fairSharing", view_->fair_sharing ? share_status(queue.weighted_share) : Json::null()}});
+}
+
+Json QueueStatus::desired_cohort(const std::string& name) const {
+  if (!view_->fair_sharing) return Json::object({{"fairSharing", Json::null()}});
+  const auto found = view_->cohort_shares.find(CohortName(name));
+  if (found == view_->cohort_shares.end()) return {};
+  return Json::object({{"fairSharing", share_status(found->second)}});
 }
 
 Json QueueStatus::desired_local_queue(const LocalQueueKey& key, const Entry& entry,
@@ -164,17 +192,21 @@ Json QueueStatus::desired_local_queue(const LocalQueueKey& key, const Entry& ent
     message = queue.inactive_reason;
   }
   const Json usage = flavor_usage(frame, counts.usage, nullptr);
+  // Absent: what is stored stays.
+  const Json sharing = queue.consumed ? consumed_status(*queue.consumed, entry.stored) : Json();
   return Json::object(
       {{"conditions", with_active(entry.conditions, queue.active, reason, message, now)},
        {"pendingWorkloads", Json::number(counts.pending)},
        {"reservingWorkloads", Json::number(counts.reserving)},
        {"admittedWorkloads", Json::number(counts.admitted)},
        {"flavorsReservation", usage},
-       {"flavorsUsage", usage}});
+       {"flavorsUsage", usage},
+       {"fairSharing", sharing}});
 }
 
 Json QueueStatus::desired(const QueueId& queue, const Entry& entry, Instant now) const {
   if (!view_) return {};
+  if (queue.cohort) return desired_cohort(queue.name);
   return queue.is_local() ? desired_local_queue(LocalQueueKey{queue.ns, queue.name}, entry, now)
                           : desired_cluster_queue(queue.name, entry, now);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Status of ClusterQueues and LocalQueues: what the last snapshot says, written when it differs
-// from what is stored, at most once per interval and queue.
+// Status of ClusterQueues, LocalQueues and Cohorts: what the last snapshot says, written when it
+// differs from what is stored, at most once per interval and queue.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -15,10 +15,11 @@
 
 namespace muster::controller {
 
-/// A queue of either kind: the namespace is empty for a ClusterQueue.
+/// A queue of either kind, or a Cohort: the namespace is empty for all but a LocalQueue.
 struct QueueId {
   Namespace ns;
   std::string name;
+  bool cohort = false;
   auto operator<=>(const QueueId&) const = default;
   bool operator==(const QueueId&) const = default;
   [[nodiscard]] bool is_local() const { return !ns.empty(); }
@@ -59,6 +60,7 @@ class QueueStatus {
   [[nodiscard]] kube::Json desired(const QueueId& queue, const Entry& entry, Instant now) const;
   [[nodiscard]] kube::Json desired_cluster_queue(const std::string& name, const Entry& entry,
                                                  Instant now) const;
+  [[nodiscard]] kube::Json desired_cohort(const std::string& name) const;
   [[nodiscard]] kube::Json desired_local_queue(const LocalQueueKey& key, const Entry& entry,
                                                Instant now) const;
 

@@ -3,6 +3,8 @@
 #include "controller/names.hpp"
 #include "controller/workload_status.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -66,6 +68,13 @@ std::vector<quota::ResourceGroup> resource_groups(const std::vector<kube::Resour
 
 quota::FairWeight fair_weight(const std::optional<Quantity>& weight) {
   return weight ? quota::FairWeight{weight->nanos_saturated()} : quota::FairWeight{};
+}
+
+/// Billionths. A quantity has more of them than fit in 64 bits: whole units and the rest apart.
+__int128 nanos_of(const Quantity& quantity) {
+  const std::int64_t units = quantity.units_ceil();
+  const Quantity rest = quantity + Quantity::from_units(-units);
+  return __int128{units} * 1'000'000'000 + rest.nanos_saturated();
 }
 
 engine::PodSetAssignment to_assignment(const kube::PodSetAssignment& stored,
@@ -197,13 +206,38 @@ engine::ClusterQueueSpec to_cluster_queue(const kube::ClusterQueue& queue) {
   spec.fungibility = fungibility(queue);
   spec.admission_checks = queue.admission_checks;
   spec.protection = to_protection(queue.meta);
+  spec.usage_based = queue.admission_mode == "UsageBasedAdmissionFairSharing";
   return spec;
 }
 
 engine::LocalQueueSpec to_local_queue(const kube::LocalQueue& queue) {
-  return engine::LocalQueueSpec{LocalQueueKey{queue.meta.ns, queue.meta.name},
-                                ClusterQueueName(queue.cluster_queue),
-                                stop_policy(queue.stop_policy), to_protection(queue.meta)};
+  engine::LocalQueueSpec spec;
+  spec.key = LocalQueueKey{queue.meta.ns, queue.meta.name};
+  spec.cluster_queue = ClusterQueueName(queue.cluster_queue);
+  spec.stop_policy = stop_policy(queue.stop_policy);
+  spec.protection = to_protection(queue.meta);
+  spec.fair_weight = fair_weight(queue.fair_weight);
+  if (queue.consumed) {
+    engine::ConsumedResources& consumed = spec.consumed.emplace();
+    consumed.at = queue.consumed->last_update;
+    for (const auto& [resource, quantity] : queue.consumed->amounts) {
+      consumed.amounts.emplace(resource,
+                               quota::FineAmount::from_nanos(resource, nanos_of(quantity)));
+    }
+  }
+  return spec;
+}
+
+kube::Json to_consumed(const engine::ConsumedResources& consumed) {
+  std::vector<std::pair<std::string, kube::Json>> amounts;
+  for (const auto& [resource, amount] : consumed.amounts) {
+    const __int128 nanos = amount.nanos(resource);
+    if (nanos == 0) continue;
+    const auto quantity = Quantity::parse(fmt::format("{}n", nanos)).value_or(Quantity());
+    amounts.emplace_back(resource.value(), kube::Json::string(quantity.to_string()));
+  }
+  return kube::Json::object({{"consumedResources", kube::Json::object(amounts)},
+                             {"lastUpdate", kube::Json::string(format_rfc3339(consumed.at))}});
 }
 
 Uid member_uid(const kube::Pod& pod) {

@@ -24,6 +24,8 @@ namespace muster::controller {
 /// Unknown words of enumerated fields read as the field's default (the CRD refuses them).
 [[nodiscard]] engine::ClusterQueueSpec to_cluster_queue(const kube::ClusterQueue& queue);
 [[nodiscard]] engine::LocalQueueSpec to_local_queue(const kube::LocalQueue& queue);
+/// status.fairSharing.admissionFairSharingStatus of a LocalQueue, to the second and the billionth.
+[[nodiscard]] kube::Json to_consumed(const engine::ConsumedResources& consumed);
 
 /// By what a pod is recognised as a member: its own uid for a plain pod that queues for itself (our
 /// gate or the managed label) and for one without a controller owner, else the owner's uid.

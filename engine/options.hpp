@@ -16,8 +16,9 @@ namespace muster::engine {
 /// What muster does beyond the queueing semantics (design section 5): all on, or with
 /// `profile: kueue` all off.
 struct Improvements {
-  /// A pass considers everything pending, each on the state that the ones before left. Off: one head
-  /// of each queue, all of them judged on the state as it was when the pass began (semantics c).
+  /// A pass considers everything pending, each on the state that the ones before left. Off: one
+  /// head of each queue, all of them judged on the state as it was when the pass began (semantics
+  /// c).
   bool every_class = true;
   /// Victims are those whose loss is least, on quota and nodes together; off: the first ones in the
   /// order of semantics (d) that suffice.

@@ -69,6 +69,8 @@ std::vector<MetricFamily> queue_families(const engine::QueuesView& queues) {
   MetricFamily status = gauge_family("kueue_cluster_queue_status", "1 for the status it is in.");
   MetricFamily share =
       gauge_family("kueue_cluster_queue_weighted_share", "Dominant share of what is borrowed.");
+  MetricFamily cohort_share =
+      gauge_family("kueue_cohort_weighted_share", "Dominant share of what is borrowed.");
   MetricFamily nominal =
       gauge_family("kueue_cluster_queue_nominal_quota", "Quota of the ClusterQueue's own.");
   MetricFamily usage =
@@ -94,11 +96,15 @@ std::vector<MetricFamily> queue_families(const engine::QueuesView& queues) {
     add_amounts(usage, queue, queue.usage);
     add_amounts(borrowed, queue, queue.borrowed);
   }
+  for (const auto& [name, weighted_share] : queues.cohort_shares) {
+    add(cohort_share, static_cast<double>(weighted_share), {{"cohort", name.value()}});
+  }
   for (const auto& [key, counts] : queues.local_queue_counts) {
     add(local, static_cast<double>(counts.pending),
         {{"name", key.name}, {"namespace", key.ns.value()}, {"status", "active"}});
   }
-  return {pending, reserving, admitted, status, share, nominal, usage, borrowed, local};
+  return {pending,      reserving, admitted, status,   share,
+          cohort_share, nominal,   usage,    borrowed, local};
 }
 
 }  // namespace

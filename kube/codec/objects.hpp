@@ -200,6 +200,7 @@ struct ClusterQueue {
   std::vector<std::string> admission_checks;
   std::string stop_policy;  ///< Empty: None.
   std::optional<Quantity> fair_weight;
+  std::string admission_mode;  ///< admissionScope; empty: NoAdmissionFairSharing.
   std::vector<Condition> conditions;
 };
 
@@ -210,10 +211,18 @@ struct Cohort {
   std::optional<Quantity> fair_weight;
 };
 
+/// status.fairSharing.admissionFairSharingStatus.
+struct ConsumedResources {
+  QuantityMap amounts;
+  Instant last_update;
+};
+
 struct LocalQueue {
   ObjectMeta meta;
   std::string cluster_queue;
   std::string stop_policy;
+  std::optional<Quantity> fair_weight;
+  std::optional<ConsumedResources> consumed;  ///< Absent, also without its time: not told.
   std::vector<Condition> conditions;
 };
 

@@ -108,6 +108,9 @@ Result<ClusterQueue> decode_cluster_queue(const Json& object) {
     result.admission_checks = read_admission_checks(spec);
     result.stop_policy = read_stop_policy(spec);
     result.fair_weight = read_fair_weight(spec);
+    const Reader scope = spec.get("admissionScope");
+    result.admission_mode = scope.get("admissionMode")
+                                .word({"UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing"});
     const Reader status = root.get("status");
     const Reader conditions = status.get("conditions");
     result.conditions = read_conditions(conditions);
@@ -135,9 +138,15 @@ Result<LocalQueue> decode_local_queue(const Json& object) {
     const Reader spec = root.get("spec");
     result.cluster_queue = spec.get("clusterQueue").string();
     result.stop_policy = read_stop_policy(spec);
+    result.fair_weight = read_fair_weight(spec);
     const Reader status = root.get("status");
     const Reader conditions = status.get("conditions");
     result.conditions = read_conditions(conditions);
+    const Reader sharing = status.get("fairSharing");
+    const Reader consumed = sharing.get("admissionFairSharingStatus");
+    if (const auto at = consumed.get("lastUpdate").time()) {
+      result.consumed = ConsumedResources{consumed.get("consumedResources").quantities(), *at};
+    }
     return result;
   });
 }

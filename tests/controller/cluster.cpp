@@ -81,7 +81,7 @@ Cluster::Cluster() {
 
 void Cluster::restart() {
   controller.reset();
-  engine = std::make_unique<engine::Engine>();
+  engine = std::make_unique<engine::Engine>(engine_options);
   controller = std::make_unique<Controller>(
       *engine, options, [this](const BarrierQuery& query) { return barrier(query); });
   watch_.clear();
@@ -308,7 +308,7 @@ int Cluster::writes(WriteKind kind) const {
 
 int Cluster::workload_writes() const {
   return static_cast<int>(log.size()) - writes(WriteKind::kClusterQueueStatus) -
-         writes(WriteKind::kLocalQueueStatus);
+         writes(WriteKind::kLocalQueueStatus) - writes(WriteKind::kCohortStatus);
 }
 
 std::vector<std::string> Cluster::broken_promises() const {

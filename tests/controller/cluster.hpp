@@ -63,6 +63,7 @@ class Cluster {
   ModelApi api;
   Delivery delivery;
   ControllerOptions options;
+  engine::Options engine_options;  ///< From the next restart on.
   Barrier barrier = [](const BarrierQuery&) { return true; };
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<Controller> controller;

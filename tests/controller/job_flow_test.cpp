@@ -1,10 +1,13 @@
 // Jobs from creation to their end, against the model API.
 
+#include "engine/state.hpp"
 #include "tests/controller/cluster.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 namespace muster::controller::testing {
 namespace {
@@ -607,6 +610,65 @@ TEST(CheckpointGrace, ATornGangGetsNone) {
   ASSERT_TRUE(cluster.settle());
   EXPECT_EQ(cluster.writes(WriteKind::kAnnounceEviction), 0);
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
+TEST(JobFlow, FairSharesAndUseAreShownAndUseSurvivesARestart) {
+  Cluster cluster;
+  cluster.engine_options.fair_sharing.emplace();
+  engine::AdmissionFairSharing& use = cluster.engine_options.admission_fair_sharing.emplace();
+  use.usage_half_life = std::chrono::hours(1);
+  cluster.restart();
+  cluster.add_nodes(2);
+  cluster.add_flavor();
+  cluster.api.create(ResourceKind::kCohort, json(R"({"metadata":{"name":"team-a"},
+    "spec":{"parentName":"org"}})"));
+  cluster.add_queue("q", 0, "team-a");
+  cluster.add_queue("lender", 16, "org");
+  cluster.add_job("a", 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  // 8 borrowed of 16 that can be lent, seen from the queue and from its cohort.
+  for (const auto& [kind, name] :
+       {std::pair{ResourceKind::kClusterQueue, "q"}, std::pair{ResourceKind::kCohort, "team-a"}}) {
+    EXPECT_EQ(
+        cluster.api.get(kind, "", name).get("status", "fairSharing", "weightedShare").int_or(-1),
+        500)
+        << name;
+  }
+  EXPECT_LE(cluster.writes(WriteKind::kCohortStatus), 2);
+
+  const auto consumed = [&] {
+    return cluster.api.get(ResourceKind::kLocalQueue, "team", "q")
+        .get("status", "fairSharing", "admissionFairSharingStatus");
+  };
+  const Json first = consumed();
+  EXPECT_TRUE(first.get("lastUpdate").is_string()) << first.dump();
+  cluster.pass_time(std::chrono::hours(1));
+  ASSERT_TRUE(cluster.settle());
+  // After an hour a half of 8, but for a few seconds that settling takes.
+  const auto cores =
+      Quantity::parse(consumed().get("consumedResources", "nvidia.com/gpu").string_or(""));
+  ASSERT_TRUE(cores.has_value()) << consumed().dump();
+  EXPECT_NEAR(static_cast<double>(cores->millis_ceil()), 4'000, 50);
+
+  const auto in_engine = [&] {
+    return cluster.engine->state().usage_history->consumed(LocalQueueKey{Namespace("team"), "q"},
+                                                           cluster.now());
+  };
+  const auto before = in_engine();
+  cluster.restart();
+  ASSERT_TRUE(cluster.settle());
+  const auto after = in_engine();
+  const ResourceName gpu("nvidia.com/gpu");
+  EXPECT_NEAR(static_cast<double>(before.at(gpu).nanos(gpu)),
+              static_cast<double>(after.at(gpu).nanos(gpu)), 10'000'000);
+
+  // Without fair sharing what was shown is taken away; what was used stays to be read.
+  cluster.engine_options = {};
+  cluster.restart();
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_FALSE(
+      cluster.api.get(ResourceKind::kClusterQueue, "", "q").get("status", "fairSharing").present());
+  EXPECT_TRUE(consumed().get("lastUpdate").is_string());
 }
 
 }  // namespace

@@ -254,7 +254,8 @@ WriteResult ModelApi::patch(const std::string& path, bool status, const Json& ch
   const bool has_status = found->second.kind == ResourceKind::kWorkload ||
                           found->second.kind == ResourceKind::kJob ||
                           found->second.kind == ResourceKind::kClusterQueue ||
-                          found->second.kind == ResourceKind::kLocalQueue;
+                          found->second.kind == ResourceKind::kLocalQueue ||
+                          found->second.kind == ResourceKind::kCohort;
   if (has_status) {
     next = status ? old.with("status", next.get("status")) : next.with("status", old.get("status"));
   }

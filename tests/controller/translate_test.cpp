@@ -51,6 +51,7 @@ TEST(Translate, QuotasAndPoliciesOfAClusterQueue) {
       "flavorFungibility":{"whenCanBorrow":"TryNextFlavor","whenCanPreempt":"TryNextFlavor",
         "preference":"PreemptionOverBorrowing"},
       "fairSharing":{"weight":"1500m"},
+      "admissionScope":{"admissionMode":"UsageBasedAdmissionFairSharing"},
       "resourceGroups":[{"coveredResources":["cpu","nvidia.com/gpu"],"flavors":[{"name":"f",
         "resources":[{"name":"cpu","nominalQuota":"1500m","borrowingLimit":"2"},
                      {"name":"nvidia.com/gpu","nominalQuota":8,"lendingLimit":4}]}]}]}})"))));
@@ -65,11 +66,35 @@ TEST(Translate, QuotasAndPoliciesOfAClusterQueue) {
   EXPECT_EQ(spec.fungibility.preference,
             engine::FungibilitySpec::Preference::kPreemptionOverBorrowing);
   EXPECT_EQ(spec.quota.fair_weight.nanos, 1'500'000'000);
+  EXPECT_TRUE(spec.usage_based);
   const auto& quotas = spec.quota.resource_groups.at(0).flavors.at(0).resources;
   EXPECT_EQ(quotas.at(ResourceName("cpu")).nominal, Amount(1500));
   EXPECT_EQ(quotas.at(ResourceName("cpu")).borrowing_limit, Amount(2000));
   EXPECT_FALSE(quotas.at(ResourceName("cpu")).lending_limit);
   EXPECT_EQ(quotas.at(ResourceName("nvidia.com/gpu")).lending_limit, Amount(4));
+}
+
+TEST(Translate, WhatALocalQueueConsumedComesBackAsItWasWritten) {
+  const auto object = json(R"({
+    "metadata":{"name":"main","namespace":"team"},
+    "spec":{"clusterQueue":"q","fairSharing":{"weight":"250m"}},
+    "status":{"fairSharing":{"weightedShare":0,"admissionFairSharingStatus":{
+      "consumedResources":{"cpu":"1171572875n","memory":"123456789012345678","nvidia.com/gpu":"3"},
+      "lastUpdate":"2026-01-01T00:00:00Z"}}}})");
+  const auto spec = to_local_queue(must(kube::decode_local_queue(object)));
+  EXPECT_EQ(spec.fair_weight.nanos, 250'000'000);
+  ASSERT_TRUE(spec.consumed.has_value());
+  EXPECT_EQ(spec.consumed->amounts.at(ResourceName("nvidia.com/gpu")),
+            quota::FineAmount(Amount(3)));
+  EXPECT_EQ(to_consumed(*spec.consumed),
+            object.get("status", "fairSharing", "admissionFairSharingStatus"))
+      << to_consumed(*spec.consumed).dump();
+
+  const auto without = json(R"({"metadata":{"name":"main","namespace":"team"},
+    "spec":{"clusterQueue":"q"},"status":{"fairSharing":{"weightedShare":0}}})");
+  const auto fresh = to_local_queue(must(kube::decode_local_queue(without)));
+  EXPECT_EQ(fresh.fair_weight, quota::FairWeight{});
+  EXPECT_FALSE(fresh.consumed.has_value());
 }
 
 TEST(Translate, RequestsOfAPodSetFollowDefaultsForNodesAndRulesForQuota) {

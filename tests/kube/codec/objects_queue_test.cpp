@@ -131,6 +131,20 @@ TEST(DecodeLocalQueue, ReadsItsClusterQueue) {
             "spec.clusterQueue: got an array, want a string");
 }
 
+TEST(DecodeLocalQueue, ReadsWhatItConsumed) {
+  const LocalQueue queue =
+      decode_local_queue(Json::parse(R"({"metadata":{"name":"main","namespace":"team"},
+        "spec":{"clusterQueue":"q","fairSharing":{"weight":2}},
+        "status":{"fairSharing":{"admissionFairSharingStatus":{
+          "consumedResources":{"cpu":"1500m"},"lastUpdate":"2026-01-01T00:00:00Z"}}}})")
+                             .value())
+          .value();
+  EXPECT_EQ(queue.fair_weight->units_ceil(), 2);
+  ASSERT_TRUE(queue.consumed.has_value());
+  EXPECT_EQ(queue.consumed->amounts.at(ResourceName("cpu")).millis_ceil(), 1500);
+  EXPECT_EQ(format_rfc3339(queue.consumed->last_update), "2026-01-01T00:00:00Z");
+}
+
 TEST(DecodeResourceFlavor, ReadsLabelsTaintsAndTopology) {
   const ResourceFlavor flavor =
       decode_resource_flavor(with_spec(R"({"nodeLabels":{"gpu":"h100"},"topologyName":"dc",
