@@ -26,7 +26,7 @@ NodeView view_of(const State& state, topology::NodeIndex node) {
   for (const Uid& uid : pods->second) {
     const PodRecord& pod = state.pods.at(uid);
     view.pods.push_back(PodView{uid, pod.use.key, pod.requests, pod.use.priority, pod.use.owner_uid,
-                                pod.slot.has_value()});
+                                pod.slot.has_value(), pod.use.nominated});
   }
   return view;
 }
@@ -223,7 +223,7 @@ void Publisher::publish_nodes(State& state, Snapshot& next) {
   const std::size_t slots = state.fleet.slots();
   const std::size_t chunks = (slots + Snapshot::kChunkNodes - 1) / Snapshot::kChunkNodes;
   next.node_chunks.resize(chunks);
-  std::map<std::size_t, std::shared_ptr<Snapshot::NodeChunk>> copies;
+  std::map<std::size_t, std::vector<NodeView>> copies;
   std::shared_ptr<Snapshot::NodeIndexMap> index;
   if (!next.node_index) index = std::make_shared<Snapshot::NodeIndexMap>();
   for (const topology::NodeIndex node : state.dirty_nodes) {
@@ -231,16 +231,15 @@ void Publisher::publish_nodes(State& state, Snapshot& next) {
     if (node.value() >= slots) continue;
     const std::size_t chunk = node.value() / Snapshot::kChunkNodes;
     const std::size_t offset = node.value() % Snapshot::kChunkNodes;
-    auto& copy = copies[chunk];
-    if (!copy) {
-      copy = next.node_chunks[chunk]
-                 ? std::make_shared<Snapshot::NodeChunk>(*next.node_chunks[chunk])
-                 : std::make_shared<Snapshot::NodeChunk>();
-      copy->resize(std::min(Snapshot::kChunkNodes, slots - chunk * Snapshot::kChunkNodes));
+    const auto [position, is_new] = copies.try_emplace(chunk);
+    std::vector<NodeView>& copy = position->second;
+    if (is_new) {
+      if (next.node_chunks[chunk]) copy = next.node_chunks[chunk]->nodes;
+      copy.resize(std::min(Snapshot::kChunkNodes, slots - chunk * Snapshot::kChunkNodes));
     }
-    const NodeName before = (*copy)[offset].name;
-    (*copy)[offset] = view_of(state, node);
-    const NodeView& view = (*copy)[offset];
+    const NodeName before = copy[offset].name;
+    copy[offset] = view_of(state, node);
+    const NodeView& view = copy[offset];
     const auto& current = index ? *index : *next.node_index;
     const auto listed = current.find(view.name.value());
     const bool same = before == view.name && state.fleet.present(node) == (listed != current.end());
@@ -254,7 +253,9 @@ void Publisher::publish_nodes(State& state, Snapshot& next) {
       index->erase(view.name.value());
     }
   }
-  for (auto& [chunk, copy] : copies) next.node_chunks[chunk] = std::move(copy);
+  for (auto& [chunk, copy] : copies) {
+    next.node_chunks[chunk] = std::make_shared<const NodeChunk>(std::move(copy));
+  }
   if (index) next.node_index = std::move(index);
 }
 

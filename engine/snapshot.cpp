@@ -17,8 +17,8 @@ const NodeView* Snapshot::find_node(std::string_view name) const {
   if (found == node_index->end()) return nullptr;
   const std::size_t chunk = found->second / kChunkNodes;
   const std::size_t offset = found->second % kChunkNodes;
-  if (chunk >= node_chunks.size() || offset >= node_chunks[chunk]->size()) return nullptr;
-  return &(*node_chunks[chunk])[offset];
+  if (chunk >= node_chunks.size() || offset >= node_chunks[chunk]->nodes.size()) return nullptr;
+  return &node_chunks[chunk]->nodes[offset];
 }
 
 std::shared_ptr<const WorkloadView> Snapshot::find_workload(const Uid& owner_uid) const {

@@ -3,6 +3,7 @@
 // Chunks that did not change are shared with the former picture (copy on write).
 
 #include "base/resources.hpp"
+#include "engine/node_table.hpp"
 #include "engine/specs.hpp"
 
 #include <array>
@@ -22,7 +23,8 @@ struct PodView {
   Resources requests;
   std::int64_t priority = 0;
   Uid owner_uid;
-  bool planned = false;  ///< It sits in a slot of its workload's plan.
+  bool planned = false;    ///< It sits in a slot of its workload's plan.
+  bool nominated = false;  ///< It is not bound; the scheduler keeps the room for it.
 };
 
 struct NodeView {
@@ -41,6 +43,13 @@ struct NodeView {
     room -= planned;
     return room;
   }
+};
+
+/// Nodes that are published together.
+struct NodeChunk {
+  explicit NodeChunk(std::vector<NodeView> all) : nodes(std::move(all)), table(nodes) {}
+  std::vector<NodeView> nodes;
+  NodeTable table;  ///< Of `nodes`.
 };
 
 struct PodSetView {
@@ -118,7 +127,6 @@ class Snapshot {
   static constexpr std::size_t kChunkNodes = 128;
   static constexpr std::size_t kShards = 256;
 
-  using NodeChunk = std::vector<NodeView>;
   using WorkloadShard = std::map<Uid, std::shared_ptr<const WorkloadView>>;
   using NodeIndexMap = std::unordered_map<std::string, std::size_t>;
 

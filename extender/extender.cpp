@@ -66,19 +66,6 @@ Result<void> read_pod(const Json& body, kube::Pod& pod, bool& known) {
   return {};
 }
 
-Result<void> read_names(const Json& list, std::vector<std::string_view>& names) {
-  if (!list.is_array()) {
-    return fail(ErrorCode::kInvalidArgument, "NodeNames: want an array of strings");
-  }
-  names.reserve(list.size());
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const auto name = list.at(i).as_string();
-    if (!name) return fail(name.error().with_context(fmt::format("NodeNames[{}]", i)));
-    names.push_back(*name);
-  }
-  return {};
-}
-
 Result<void> read_nodes(const Json& list, Args& args) {
   const Json items = get_any_case(list, "items");
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -104,7 +91,9 @@ Result<Args> read_args(std::string_view text) {
     args.by_name = false;
     if (auto read = read_nodes(nodes, args); !read) return fail(read.error());
   } else if (!names.missing()) {
-    if (auto read = read_names(names, args.names); !read) return fail(read.error());
+    auto read = names.as_strings();
+    if (!read) return fail(read.error().with_context("NodeNames"));
+    args.names = *std::move(read);
   }
   return args;
 }
@@ -127,53 +116,87 @@ bool is_plain(std::string_view text) {
   });
 }
 
-void append_name(std::string& out, std::string_view name) {
-  if (!is_plain(name)) {
-    append_json_string(out, name);
-    return;
+/// Text that grows in big steps, for answers of a hundred thousand bytes: appending to a string
+/// looks at its room byte by byte.
+class TextWriter {
+ public:
+  explicit TextWriter(std::size_t room) { text_.resize(room); }
+
+  void add(std::string_view text) {
+    make_room(text.size());
+    put(text);
   }
-  out += '"';
-  out.append(name);
-  out += '"';
-}
+  /// `before`, the name as a JSON string, `after`.
+  void add_name(std::string_view before, std::string_view name, std::string_view after) {
+    if (!is_plain(name)) {
+      std::string quoted;
+      append_json_string(quoted, name);
+      add(before);
+      add(quoted);
+      add(after);
+      return;
+    }
+    make_room(before.size() + name.size() + after.size() + 2);
+    put(before);
+    text_[size_++] = '"';
+    put(name);
+    text_[size_++] = '"';
+    put(after);
+  }
+  [[nodiscard]] std::string take() {
+    text_.resize(size_);
+    return std::move(text_);
+  }
+
+ private:
+  void make_room(std::size_t more) {
+    if (text_.size() - size_ < more) text_.resize((text_.size() * 2) + more);
+  }
+  void put(std::string_view text) {
+    size_ += text.copy(text_.data() + size_, text.size());
+  }
+
+  std::string text_;  ///< Written up to size_.
+  std::size_t size_ = 0;
+};
+
+/// A name and what goes with it: about the bytes of most answers.
+constexpr std::size_t kRoomPerName = 96;
 
 std::string render_filter(const Args& args, const FilterResult& result) {
-  std::string out;
-  out.reserve(256 + (args.names.size() * 64));
-  const auto append_list = [&](auto append) {
-    bool first = true;
-    for (const std::size_t i : result.passed) {
-      if (!first) out += ',';
-      first = false;
-      append(i);
-    }
-  };
+  TextWriter out(256 + (args.names.size() * kRoomPerName));
+  std::string_view separator;
   if (args.by_name) {
-    out += R"({"Nodes":null,"NodeNames":[)";
-    append_list([&](std::size_t i) { append_name(out, args.names[i]); });
-    out += ']';
-  } else {
-    out += R"({"Nodes":{"metadata":{},"items":[)";
-    append_list([&](std::size_t i) { out += args.nodes[i].dump(); });
-    out += R"(]},"NodeNames":null)";
-  }
-  out += R"(,"FailedNodes":null,"FailedAndUnresolvableNodes":)";
-  if (result.refused.empty()) {
-    out += "null";
-  } else {
-    char separator = '{';
-    for (const auto& [i, refusal] : result.refused) {
-      out += separator;
-      separator = ',';
-      append_name(out, args.names[i]);
-      out += ":\"";
-      out += to_string(refusal);  // Nothing in these texts needs escaping.
-      out += '"';
+    out.add(R"({"Nodes":null,"NodeNames":[)");
+    for (const std::size_t i : result.passed) {
+      out.add_name(separator, args.names[i], {});
+      separator = ",";
     }
-    out += '}';
+    out.add("]");
+  } else {
+    out.add(R"({"Nodes":{"metadata":{},"items":[)");
+    for (const std::size_t i : result.passed) {
+      out.add(separator);
+      out.add(args.nodes[i].dump());
+      separator = ",";
+    }
+    out.add(R"(]},"NodeNames":null)");
   }
-  out += R"(,"Error":""})";
-  return out;
+  out.add(R"(,"FailedNodes":null,"FailedAndUnresolvableNodes":)");
+  if (result.refused.empty()) {
+    out.add("null");
+  } else {
+    separator = "{";
+    for (const auto& [i, refusal] : result.refused) {
+      out.add_name(separator, args.names[i], ":\"");
+      out.add(to_string(refusal));  // Nothing in these texts needs escaping.
+      out.add("\"");
+      separator = ",";
+    }
+    out.add("}");
+  }
+  out.add(R"(,"Error":""})");
+  return out.take();
 }
 
 /// The answer for a pod that is none of our business, or that we cannot judge.
@@ -196,18 +219,15 @@ std::string answer_filter(const Args& args, const Snapshot& snapshot, Ledger& le
 std::string answer_prioritize(const Args& args, const Snapshot& snapshot) {
   if (!args.pod_known) return "[]";
   const std::vector<std::int64_t> scores = prioritize(args.pod, args.names, snapshot);
-  std::string out = "[";
-  out.reserve(scores.size() * 48);
+  TextWriter out(16 + (scores.size() * kRoomPerName));
+  std::string_view before = R"([{"Host":)";
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (i > 0) out += ',';
-    out += R"({"Host":)";
-    append_name(out, args.names[i]);
-    out += R"(,"Score":)";
-    out += std::to_string(scores[i]);
-    out += '}';
+    out.add_name(before, args.names[i], R"(,"Score":)");
+    out.add(std::to_string(scores[i]));
+    before = R"(},{"Host":)";
   }
-  out += ']';
-  return out;
+  out.add(scores.empty() ? "[]" : "}]");
+  return out.take();
 }
 
 /// ExtenderPreemptionArgs, in either form.

@@ -40,17 +40,18 @@ FoundNode NodeFinder::at(std::size_t position) const {
   const std::size_t chunk = position / Snapshot::kChunkNodes;
   const std::size_t offset = position % Snapshot::kChunkNodes;
   if (chunk >= snapshot_.node_chunks.size() || !snapshot_.node_chunks[chunk] ||
-      offset >= snapshot_.node_chunks[chunk]->size()) {
+      offset >= snapshot_.node_chunks[chunk]->nodes.size()) {
     return {};
   }
-  return FoundNode{&(*snapshot_.node_chunks[chunk])[offset], position};
+  const engine::NodeChunk& found = *snapshot_.node_chunks[chunk];
+  return FoundNode{&found.nodes[offset], position, &found.table, offset};
 }
 
 FoundNode NodeFinder::find(std::string_view name) {
   if (!snapshot_.node_index) return {};
   // A removed node keeps its place for a while, but is not usable: only the index can tell then.
   if (const FoundNode next = at(next_);
-      next.node != nullptr && next.node->usable && next.node->name.value() == name) {
+      next.node != nullptr && next.table->usable(next.row) && next.table->name(next.row) == name) {
     ++next_;
     return next;
   }

@@ -30,6 +30,8 @@ namespace muster::extender {
 struct FoundNode {
   const engine::NodeView* node = nullptr;  ///< nullptr: unknown.
   std::size_t position = 0;                ///< In Snapshot::node_index.
+  const engine::NodeTable* table = nullptr;
+  std::size_t row = 0;  ///< Of the node, in `table`.
 };
 
 /// Looks nodes up without an allocation per name, and without a look into the index where names

@@ -8,7 +8,6 @@
 namespace muster::extender {
 namespace {
 
-using engine::NodeView;
 using engine::Snapshot;
 
 /// `nvidia.com/gpu` and the like; not `hugepages-2Mi`, `ephemeral-storage` or kubernetes.io/….
@@ -31,10 +30,6 @@ std::vector<ResourceId> extended_resources(const Snapshot& snapshot) {
   return ids;
 }
 
-Amount used(const NodeView& node, ResourceId id) {
-  return node.foreign[id] + node.planned[id];
-}
-
 /// Tenths of `whole`, rounded down, 0 to 10.
 std::int64_t tenths(Amount part, Amount whole) {
   if (whole <= Amount() || part <= Amount()) return 0;
@@ -43,24 +38,26 @@ std::int64_t tenths(Amount part, Amount whole) {
                                    whole.value());
 }
 
-std::int64_t score_with_accelerators(const NodeView& node, const Resources& request,
+std::int64_t score_with_accelerators(const FoundNode& node, const Resources& request,
                                      const std::vector<ResourceId>& asked) {
   std::int64_t score = 0;
   for (const ResourceId id : asked) {
-    if (used(node, id) <= Amount()) continue;
-    score = std::max(score, tenths(used(node, id) + request[id], node.allocatable[id]));
+    const Amount used = node.table->used(node.row, id);
+    if (used <= Amount()) continue;
+    score = std::max(score, tenths(used + request[id], node.table->allocatable(node.row, id)));
   }
   return score;
 }
 
-std::int64_t score_without_accelerators(const NodeView& node,
+std::int64_t score_without_accelerators(const FoundNode& node,
                                         const std::vector<ResourceId>& extended) {
   bool has_any = false;
   std::int64_t score = 0;
   for (const ResourceId id : extended) {
-    if (node.allocatable[id] <= Amount()) continue;
+    const Amount allocatable = node.table->allocatable(node.row, id);
+    if (allocatable <= Amount()) continue;
     has_any = true;
-    score = std::max(score, tenths(used(node, id), node.allocatable[id]));
+    score = std::max(score, tenths(node.table->used(node.row, id), allocatable));
   }
   return has_any ? std::min(score, kHighestScore - 1) : kHighestScore;
 }
@@ -78,13 +75,13 @@ std::vector<std::int64_t> prioritize(const kube::Pod& pod, std::span<const std::
   std::vector<std::int64_t> scores;
   scores.reserve(nodes.size());
   for (const std::string_view name : nodes) {
-    const NodeView* const node = finder.find(name).node;
-    if (node == nullptr)
+    const FoundNode node = finder.find(name);
+    if (node.node == nullptr)
       scores.push_back(0);
     else if (asked.empty())
-      scores.push_back(score_without_accelerators(*node, extended));
+      scores.push_back(score_without_accelerators(node, extended));
     else
-      scores.push_back(score_with_accelerators(*node, request, asked));
+      scores.push_back(score_with_accelerators(node, request, asked));
   }
   return scores;
 }

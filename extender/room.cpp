@@ -9,14 +9,15 @@ using engine::NodeView;
 using engine::PodView;
 using engine::Snapshot;
 
-/// request.fits_in(node.unplanned_room() + more) without making vectors: this is asked of every
-/// node of every call.
-bool fits_unplanned(const Resources& request, const NodeView& node, const Resources& more) {
+/// request.fits_in(unplanned_room() + more) without making vectors: this is asked of every node of
+/// every call.
+bool fits_unplanned(const Resources& request, const FoundNode& found, const Resources& more) {
   for (std::size_t i = 0; i < request.extent(); ++i) {
     const ResourceId id(static_cast<std::uint16_t>(i));
     const Amount asked = request[id];
     if (asked <= Amount()) continue;
-    if (asked > node.allocatable[id] - node.foreign[id] - node.planned[id] + more[id]) return false;
+    const Amount free = found.table->allocatable(found.row, id) - found.table->used(found.row, id);
+    if (asked > free + more[id]) return false;
   }
   return true;
 }
@@ -37,21 +38,22 @@ RoomCheck::RoomCheck(const kube::Pod& pod, const Snapshot& snapshot,
       open_(std::move(open)) {}
 
 bool RoomCheck::fits(const FoundNode& found, const Resources& freed) const {
+  if (!found.table->has_plan(found.row)) return true;
   const NodeView& node = *found.node;
-  if (node.planned.is_zero()) return true;
   // Nominated here, the pod is counted as foreign already: not twice.
-  const PodView* const self = find_pod(node, pod_);
+  const PodView* const self =
+      found.table->has_nominated(found.row) ? find_pod(node, pod_) : nullptr;
   const bool counted = self != nullptr && !self->planned;
-  if (open_.empty() && !counted) return fits_unplanned(request_, node, freed);
+  if (open_.empty() && !counted) return fits_unplanned(request_, found, freed);
   Resources more = freed;
   if (counted) more += self->requests;
-  if (!fits_unplanned(request_, node, more)) return false;
+  if (!fits_unplanned(request_, found, more)) return false;
   for (const auto& answer : open_) {
     if (!answer->nodes.contains(snapshot_, found.position, node.name)) continue;
     if (find_pod(node, answer->uid) != nullptr) continue;  // Counted as foreign by now.
     more -= answer->requests;
   }
-  return fits_unplanned(request_, node, more);
+  return fits_unplanned(request_, found, more);
 }
 
 Resources request_of(const kube::Pod& pod, const Snapshot& snapshot) {

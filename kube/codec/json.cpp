@@ -230,6 +230,33 @@ std::size_t find_control(std::string_view text) {
   return at;
 }
 
+/// What kinds of bytes a text has, told in one look, to spare the closer ones: most texts have
+/// none.
+struct ByteKinds {
+  bool high = false;  ///< Above 0x7F.
+  bool low = false;   ///< Below 0x20.
+  bool backslash = false;
+};
+
+ByteKinds kinds_in(std::string_view text) {
+  constexpr std::size_t kBlock = 64;  // Of a fixed size, so that compilers make vectors of it.
+  unsigned char high = 0;
+  unsigned char low = 0;
+  unsigned char backslash = 0;
+  const auto look = [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    high = static_cast<unsigned char>(high | (byte & 0x80U));
+    low = static_cast<unsigned char>(low | (byte < 0x20 ? 1U : 0U));
+    backslash = static_cast<unsigned char>(backslash | (byte == '\\' ? 1U : 0U));
+  };
+  std::size_t at = 0;
+  for (; at + kBlock <= text.size(); at += kBlock) {
+    for (std::size_t i = 0; i < kBlock; ++i) look(text[at + i]);
+  }
+  for (; at < text.size(); ++at) look(text[at]);
+  return ByteKinds{high != 0, low != 0, backslash != 0};
+}
+
 bool is_white(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -396,18 +423,20 @@ Result<Json> Json::parse(std::string_view text, Limits limits) {
     return fail(ErrorCode::kTooLarge, fmt::format("JSON of {} bytes is too large (want at most {})",
                                                   text.size(), limits.bytes));
   }
-  if (const std::size_t valid = valid_utf8_prefix(text); valid < text.size()) {
+  const ByteKinds kinds = kinds_in(text);
+  if (const std::size_t valid = kinds.high ? valid_utf8_prefix(text) : text.size();
+      valid < text.size()) {
     return fail(ErrorCode::kInvalidArgument, fmt::format("bad JSON at byte {}: not UTF-8", valid));
   }
-  if (const std::size_t at = find_control(text); at < text.size()) {
+  if (const std::size_t at = kinds.low ? find_control(text) : text.size(); at < text.size()) {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("bad JSON at byte {}: a control character", at));
   }
   auto tree = std::make_shared<Tree>(std::max(kSmallChunk, text.size()));
-  tree->text = std::make_unique<char[]>(text.size() + kPadding);  // Zeroed: the end is marked.
+  tree->text = std::make_unique_for_overwrite<char[]>(text.size() + kPadding);
   std::copy(text.begin(), text.end(), tree->text.get());
-  const bool escapes = text.find('\\') != std::string_view::npos;
-  LimitedDocument document(&tree->allocator, limits.depth, escapes);
+  std::fill_n(tree->text.get() + text.size(), kPadding, '\0');  // The end is marked.
+  LimitedDocument document(&tree->allocator, limits.depth, kinds.backslash);
   rapidjson::InsituStringStream stream(tree->text.get());
   rapidjson::Reader reader;
   rapidjson::ParseResult outcome;
@@ -547,6 +576,19 @@ Result<std::int64_t> Json::as_int() const {
 Result<bool> Json::as_bool() const {
   if (kind() != Kind::kBool) return wrong_type(*this, "true or false");
   return Access::node(*this).GetBool();
+}
+Result<std::vector<std::string_view>> Json::as_strings() const {
+  if (!is_array()) return wrong_type(*this, "an array of strings");
+  const Value& array = Access::node(*this);
+  std::vector<std::string_view> strings;
+  strings.reserve(array.Size());
+  for (Size i = 0; i < array.Size(); ++i) {
+    if (!array[i].IsString()) {
+      return fail(wrong_type(at(i), "a string").value().with_context(fmt::format("element {}", i)));
+    }
+    strings.push_back(view(array[i]));
+  }
+  return strings;
 }
 
 std::string_view Json::string_or(std::string_view fallback) const {

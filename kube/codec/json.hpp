@@ -66,6 +66,8 @@ class Json {
   [[nodiscard]] Result<std::string_view> as_string() const;
   [[nodiscard]] Result<std::int64_t> as_int() const;
   [[nodiscard]] Result<bool> as_bool() const;
+  /// The elements of an array of strings; they point into this document.
+  [[nodiscard]] Result<std::vector<std::string_view>> as_strings() const;
 
   // Lenient getters: the fallback for a value that is missing or of another kind.
   [[nodiscard]] std::string_view string_or(std::string_view fallback) const;

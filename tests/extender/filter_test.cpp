@@ -92,7 +92,9 @@ std::vector<Case> cases() {
        {"new"}},
       {"a pod nominated to a node is not counted against itself there",
        // 8 - 4 nominated - 4 planned = 0, but the 4 are its own.
-       [](SnapshotBuilder& w) { w.node("n1").foreign("n1", "nominated", 4).gang("g", {"n1"}, 4); },
+       [](SnapshotBuilder& w) {
+         w.node("n1").nominated("n1", "nominated", 4).gang("g", {"n1"}, 4);
+       },
        nominated,
        {"n1"},
        {"n1"}},

@@ -46,6 +46,13 @@ class SnapshotBuilder {
     return *this;
   }
 
+  /// The same for one that is not bound, only nominated.
+  SnapshotBuilder& nominated(const std::string& node, const std::string& uid, std::int64_t count) {
+    foreign(node, uid, count);
+    nodes_.at(node).pods.back().nominated = true;
+    return *this;
+  }
+
   /// An admitted workload `team/<owner>` with one slot of `per_pod` GPUs per entry of `slots`.
   SnapshotBuilder& gang(const std::string& owner, const std::vector<std::string>& slots,
                         std::int64_t per_pod = 8,
@@ -110,7 +117,7 @@ class SnapshotBuilder {
     snapshot.generation = generation;
     snapshot.resources = std::make_shared<const ResourceTable>(*table_);
     auto index = std::make_shared<engine::Snapshot::NodeIndexMap>();
-    std::vector<engine::Snapshot::NodeChunk> chunks;
+    std::vector<std::vector<engine::NodeView>> chunks;
     for (std::size_t i = 0; i < order_.size(); ++i) {
       if (i % engine::Snapshot::kChunkNodes == 0) chunks.emplace_back();
       chunks.back().push_back(nodes_.at(order_[i]));
@@ -118,8 +125,7 @@ class SnapshotBuilder {
     }
     snapshot.node_index = index;
     for (auto& chunk : chunks) {
-      snapshot.node_chunks.push_back(
-          std::make_shared<const engine::Snapshot::NodeChunk>(std::move(chunk)));
+      snapshot.node_chunks.push_back(std::make_shared<const engine::NodeChunk>(std::move(chunk)));
     }
     std::map<std::size_t, engine::Snapshot::WorkloadShard> shards;
     for (const auto& [owner, view] : workloads_) {
