@@ -231,10 +231,12 @@ Result<void> read_document(const Json& document, std::vector<std::string>& seen,
 
 }  // namespace
 
-void apply_profile(Profile profile, engine::Options& options) {
-  if (profile != Profile::kKueue) return;
-  options.improvements = engine::Improvements::none();
-  options.joint_flavors = false;
+engine::Options under_profile(Profile profile, engine::Options options) {
+  if (profile == Profile::kKueue) {
+    options.improvements = engine::Improvements::none();
+    options.joint_flavors = false;
+  }
+  return options;
 }
 
 std::optional<log::Level> parse_log_level(std::string_view word) {
@@ -266,7 +268,6 @@ Result<Config> parse_config(std::string_view text) {
     const auto read = read_document((*documents)[i], seen, config);
     if (!read) return fail(read.error().with_context(fmt::format("document {}", i + 1)));
   }
-  config.queueing.engine.joint_flavors = config.server.profile != Profile::kKueue;
   return config;
 }
 

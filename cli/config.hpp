@@ -72,8 +72,9 @@ struct Config {
   std::vector<std::string> warnings;
 };
 
-/// With kKueue everything that muster does beyond the queueing semantics is off.
-void apply_profile(Profile profile, engine::Options& options);
+/// What a configuration file says about decisions, under a profile: with kKueue everything that
+/// muster does beyond the queueing semantics is off.
+[[nodiscard]] engine::Options under_profile(Profile profile, engine::Options options);
 
 /// `debug`, `info`, `warning`, `error`.
 [[nodiscard]] std::optional<log::Level> parse_log_level(std::string_view word);

@@ -77,8 +77,8 @@ Result<DecideResult> decide(Manifests manifests, const DecideOptions& options) {
   auto world = build_world(*std::move(input), options.config.queueing);
   if (!world) return fail(world.error());
   result.warnings.insert(result.warnings.end(), world->warnings.begin(), world->warnings.end());
-  engine::Options engine = options.config.queueing.engine;
-  apply_profile(options.config.server.profile.value_or(Profile::kMuster), engine);
+  const engine::Options engine = under_profile(
+      options.config.server.profile.value_or(Profile::kMuster), options.config.queueing.engine);
   const auto outcome = run_decide(*world, engine, now, options.run);
   if (!outcome) return fail(outcome.error());
   result.violations = outcome->violations;

@@ -37,8 +37,7 @@ muster::Result<server::Options> to_options(const cli::ServeSettings& settings) {
   options.cert_dir = settings.cert_dir;
   options.manage_jobs_without_queue_name = settings.queueing.manage_jobs_without_queue_name;
   options.managed_namespaces = settings.queueing.managed_namespaces;
-  options.engine = settings.queueing.engine;
-  cli::apply_profile(settings.profile, options.engine);
+  options.engine = cli::under_profile(settings.profile, settings.queueing.engine);
   options.protect_priority = settings.pod_priority == cli::PodPriority::kProtect;
   options.second_scheduler = settings.second_scheduler;
   options.managed_resources.insert(settings.managed_resources.begin(),

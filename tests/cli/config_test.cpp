@@ -63,7 +63,9 @@ TEST(Config, ReadsBothDocuments) {
             (std::vector{ResourceName("nvidia.com/gpu"), ResourceName("amd.com/gpu")}));
   EXPECT_EQ(server.elastic_window, 8);
   EXPECT_EQ(server.profile, Profile::kKueue);
-  EXPECT_FALSE(queueing.engine.joint_flavors);
+  const engine::Options plain = under_profile(*server.profile, queueing.engine);
+  EXPECT_FALSE(plain.joint_flavors);
+  EXPECT_EQ(plain.improvements, engine::Improvements::none());
   EXPECT_EQ(server.pod_priority, PodPriority::kKeep);
 }
 
@@ -75,7 +77,9 @@ TEST(Config, DefaultsLeaveSystemNamespacesAlone) {
   EXPECT_FALSE(matches(selector, {{"kubernetes.io/metadata.name", "kube-system"}}));
   EXPECT_EQ(config->queueing.peer_lease.name, "c1f6bfd2.kueue.x-k8s.io");
   EXPECT_FALSE(config->server.elastic_window.has_value());
-  EXPECT_TRUE(config->queueing.engine.joint_flavors);
+  const engine::Options ours = under_profile(Profile::kMuster, config->queueing.engine);
+  EXPECT_TRUE(ours.joint_flavors);
+  EXPECT_EQ(ours.improvements, engine::Improvements());
 }
 
 TEST(Config, AnEmptyListOfManagedResourcesIsNotAnAbsentOne) {
@@ -184,7 +188,9 @@ TEST(Config, SaysWhetherSharesDecide) {
     EXPECT_TRUE(config->warnings.empty());
     const auto& sharing = config->queueing.engine.fair_sharing;
     EXPECT_EQ(sharing.has_value(), !each.strategies.empty());
-    if (sharing) EXPECT_EQ(sharing->strategies, each.strategies);
+    if (sharing) {
+      EXPECT_EQ(sharing->strategies, each.strategies);
+    }
   }
 }
 

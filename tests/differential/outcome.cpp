@@ -83,8 +83,9 @@ Decided decide_world(const std::string& manifests, const std::string& configurat
   cli::World world = value_of(cli::build_world(std::move(input), config.queueing));
   const Instant now = parse_rfc3339("2026-03-01T01:00:00Z").value();
   Decided decided;
-  const auto outcome =
-      cli::run_decide(world, cli::engine_options_of(config), now, {.check_invariants = true});
+  const engine::Options options = cli::under_profile(
+      config.server.profile.value_or(cli::Profile::kMuster), config.queueing.engine);
+  const auto outcome = cli::run_decide(world, options, now, {.check_invariants = true});
   if (!outcome) {
     decided.outcome = "endless";
     return decided;
