@@ -187,7 +187,18 @@ void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
   if (!state_.holds.contains(key)) return;
   state_.drop_hold(key);
   WorkloadRecord& record = state_.workloads.at(key);
-  const Attempt tried = try_for(record, Reach::kLeavingOnly);
+  Attempt tried = try_for(record, Reach::kLeavingOnly);
+  std::map<WorkloadKey, Hold> behind;
+  if (!tried.works()) {
+    // Who may not borrow needs its queue's own quota, in which those behind it count as well.
+    for (const Head& head : waiting_) {
+      const auto hold = state_.holds.find(head.order.key);
+      if (hold == state_.holds.end()) continue;
+      behind.insert(*hold);
+      state_.drop_hold(head.order.key);
+    }
+    tried = try_for(record, Reach::kLeavingOnly);
+  }
   if (tried.assignment.mode == Mode::kFit) {
     // Who stands behind it in a StrictFIFO queue is free to be looked at now.
     Cursor& cursor = cursors_[record.queue];
@@ -200,6 +211,7 @@ void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
     state_.preemptors.erase(key);
     state_.wants_pass = true;
   }
+  for (auto& [other, hold] : behind) state_.add_hold(other, std::move(hold));
 }
 
 bool Pass::is_due(const WorkloadSpec& spec) const {

@@ -304,7 +304,9 @@ TEST(Loops, NobodyGoesTwiceBetweenTwoArrivalsInAnyWorldAndEveryWorldComesToRest)
     for (int epoch = 0; epoch < 5; ++epoch) {
       for (int i = epoch == 0 ? 0 : epoch % 3 + 1; i > 0; --i) random.arrive();
       world.evictions.clear();
-      ASSERT_TRUE(random.settle()) << "seed " << seed << ", epoch " << epoch;
+      ASSERT_TRUE(random.settle())
+          << "seed " << seed << ", epoch " << epoch << ":\n"
+          << fmt::format("{}", fmt::join(world.log, "\n"));
       for (const auto& [key, times] : world.evictions) {
         any = any || times > 0;
         const bool protected_once = world.specs.at(key).protection.min_runtime.has_value();
