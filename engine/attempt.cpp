@@ -33,6 +33,7 @@ class Attempter {
     const std::int64_t steps = reduction_steps(workload_);
     // The first step that works, taking for granted that every later one does as well.
     std::optional<Attempt> best;
+    std::optional<Attempt> fewest;
     std::int64_t low = 1;
     std::int64_t high = steps + 1;
     while (low < high) {
@@ -44,9 +45,13 @@ class Attempter {
         high = middle;
       } else {
         low = middle + 1;
+        if (middle == steps) fewest = std::move(tried);
       }
     }
-    return best ? *std::move(best) : whole;
+    if (best) return *std::move(best);
+    // What would do is what the fewest pods it takes are short of.
+    if (fewest) whole.assignment.why = std::move(fewest->assignment.why);
+    return whole;
   }
 
  private:

@@ -15,7 +15,7 @@ namespace muster::engine {
 struct Attempt {
   Assignment assignment;
   /// With Mode::kPreempt: who must go, and whose holds; empty: those on their way out suffice.
-  /// Absent: nothing helps, and `assignment` says what binds for all its pods.
+  /// Absent: nothing helps, and `assignment` says what binds, for the fewest pods that it takes.
   std::optional<std::vector<Victim>> victims;
   [[nodiscard]] bool works() const { return assignment.mode == Mode::kFit || victims.has_value(); }
 };

@@ -240,25 +240,51 @@ class Assigner {
       result.why = *group.undeclared;
       return false;
     }
-    std::optional<Explanation> failure;
+    bool fails = false;
+    Explanation missing;
     for (const Choice& choice : choices_of(group)) {
       const Candidate best = scan(choice, result);
+      if (best.mode != Mode::kFit) add_causes(missing, best.why);
       if (best.mode == Mode::kNoFit) {
-        // Of several resource groups the severest reason is what has to change first.
-        if (!failure || severity(best.why.reason) > severity(failure->reason)) failure = best.why;
-      } else if (!failure) {
+        fails = true;
+      } else if (!fails) {
         take(choice, best, result);
       }
     }
-    if (!failure) failure = topology_error(group, result.admission);
-    if (!failure) return true;
-    result.why = *std::move(failure);
-    return false;
+    if (const auto error = fails ? std::nullopt : topology_error(group, result.admission)) {
+      result.why = *error;
+      return false;
+    }
+    if (fails) add_causes(result.why, missing);
+    return !fails;
+  }
+
+  /// Of several reasons the severest is what has to change first; all causes of it have to.
+  static void add_causes(Explanation& why, const Explanation& more) {
+    const int difference = severity(more.reason) - severity(why.reason);
+    if (why.causes.empty() || difference > 0) {
+      why = more;
+      return;
+    }
+    if (difference < 0) return;
+    for (const Cause& cause : more.causes) {
+      const auto* shortfall = std::get_if<QuotaShortfall>(&cause);
+      // A later one of the same quota counts what was asked before as well.
+      const auto same = std::find_if(why.causes.begin(), why.causes.end(), [&](const Cause& known) {
+        const auto* other = std::get_if<QuotaShortfall>(&known);
+        return shortfall != nullptr && other != nullptr && other->what == shortfall->what;
+      });
+      if (same == why.causes.end()) {
+        why.causes.push_back(cause);
+      } else {
+        *same = cause;
+      }
+    }
   }
 
   void take(const Choice& choice, const Candidate& best, Assignment& result) {
     if (best.mode == Mode::kPreempt) {
-      if (result.mode == Mode::kFit) result.why = best.why;
+      add_causes(result.why, best.why);
       result.mode = Mode::kPreempt;
       needed_.insert(best.needed.begin(), best.needed.end());
     }
