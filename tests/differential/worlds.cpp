@@ -233,7 +233,7 @@ class Generator {
           R"({{{},"kind":"ClusterQueue","metadata":{{"name":"{}"}},"spec":{{"namespaceSelector":{{}},"queueingStrategy":"{}"{}{}{}{},"resourceGroups":[{}]}}}})",
           kApi, queue.name, random_.chance(25) ? "StrictFIFO" : "BestEffortFIFO", cohort,
           preemption(), fungibility(), weight(),
-          resource_groups(queue.groups, !queue.cohort.empty(), 8, true)));
+          resource_groups(queue.groups, !queue.cohort.empty(), 5, true)));
       objects_.push_back(fmt::format(
           R"({{{},"kind":"LocalQueue","metadata":{{"name":"{}","namespace":"team"}},"spec":{{"clusterQueue":"{}"}}}})",
           kApi, queue.name, queue.name));
@@ -362,7 +362,9 @@ class Generator {
   void add_workloads() {
     const int count = 3 + random_.below(6);
     const bool ties = world_.ties = random_.chance(15);
-    const int running = random_.chance(90) ? 1 + random_.below(count - 1) : 0;
+    // Most worlds begin with more that runs than that waits: else little has to be preempted.
+    const int running =
+        random_.chance(95) ? 1 + std::max(random_.below(count - 1), random_.below(count - 1)) : 0;
     random_order_.resize(static_cast<std::size_t>(count));
     std::iota(random_order_.begin(), random_order_.end(), 0);
     for (std::size_t i = random_order_.size(); i > 1; --i) {
@@ -386,8 +388,9 @@ class Generator {
           ties ? age[static_cast<std::size_t>(i)] / 2 : age[static_cast<std::size_t>(i)];
       objects_.push_back(fmt::format(
           R"({{{},"kind":"Workload","metadata":{{"name":"w{}","namespace":"team","uid":"w{}","creationTimestamp":"{}{:02}Z"}},"spec":{{"active":true,"queueName":"{}","priority":{},"podSets":[{}]}}{}}})",
-          kApi, i, i, kStart, created, queue.name, random_.below(i < running ? 2 : 4),
-          joined(texts), i < running ? running_status(queue, pod_sets, i) : ""));
+          kApi, i, i, kStart, created, queue.name,
+          i < running ? random_.below(2) : 1 + random_.below(3), joined(texts),
+          i < running ? running_status(queue, pod_sets, i) : ""));
     }
   }
 
