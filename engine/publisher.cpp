@@ -224,8 +224,7 @@ void Publisher::publish_nodes(State& state, Snapshot& next) {
   const std::size_t chunks = (slots + Snapshot::kChunkNodes - 1) / Snapshot::kChunkNodes;
   next.node_chunks.resize(chunks);
   std::map<std::size_t, std::vector<NodeView>> copies;
-  std::shared_ptr<Snapshot::NodeIndexMap> index;
-  if (!next.node_index) index = std::make_shared<Snapshot::NodeIndexMap>();
+  bool moved = !next.node_index;
   for (const topology::NodeIndex node : state.dirty_nodes) {
     // A node that is gone and free may have left the fleet's end.
     if (node.value() >= slots) continue;
@@ -240,23 +239,21 @@ void Publisher::publish_nodes(State& state, Snapshot& next) {
     const NodeName before = copy[offset].name;
     copy[offset] = view_of(state, node);
     const NodeView& view = copy[offset];
-    const auto& current = index ? *index : *next.node_index;
-    const auto listed = current.find(view.name.value());
-    const bool same = before == view.name && state.fleet.present(node) == (listed != current.end());
-    if (same) continue;
-    if (!index) index = std::make_shared<Snapshot::NodeIndexMap>(*next.node_index);
-    const auto former = index->find(before.value());
-    if (former != index->end() && former->second == node.value()) index->erase(former);
+    const bool listed = positions_.contains(view.name.value());
+    if (before == view.name && state.fleet.present(node) == listed) continue;
+    moved = true;
+    const auto former = positions_.find(before.value());
+    if (former != positions_.end() && former->second == node.value()) positions_.erase(former);
     if (state.fleet.present(node)) {
-      (*index)[view.name.value()] = node.value();
+      positions_[view.name.value()] = node.value();
     } else {
-      index->erase(view.name.value());
+      positions_.erase(view.name.value());
     }
   }
   for (auto& [chunk, copy] : copies) {
     next.node_chunks[chunk] = std::make_shared<const NodeChunk>(std::move(copy));
   }
-  if (index) next.node_index = std::move(index);
+  if (moved) next.node_index = std::make_shared<const NodeLookup>(positions_);
 }
 
 void Publisher::publish_workloads(State& state, Snapshot& next) {

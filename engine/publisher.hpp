@@ -5,6 +5,8 @@
 #include "engine/state.hpp"
 
 #include <memory>
+#include <string>
+#include <unordered_map>
 
 namespace muster::engine {
 
@@ -18,6 +20,7 @@ class Publisher {
   void publish_workloads(State& state, Snapshot& next);
 
   std::shared_ptr<const Snapshot> last_;
+  std::unordered_map<std::string, std::size_t> positions_;  ///< Of the nodes of last_.
 };
 
 /// One workload as readers see it.

@@ -13,10 +13,10 @@ std::size_t Snapshot::shard_of(const Uid& owner_uid) {
 
 const NodeView* Snapshot::find_node(std::string_view name) const {
   if (!node_index) return nullptr;
-  const auto found = node_index->find(std::string(name));
-  if (found == node_index->end()) return nullptr;
-  const std::size_t chunk = found->second / kChunkNodes;
-  const std::size_t offset = found->second % kChunkNodes;
+  const auto found = node_index->find(name);
+  if (!found) return nullptr;
+  const std::size_t chunk = *found / kChunkNodes;
+  const std::size_t offset = *found % kChunkNodes;
   if (chunk >= node_chunks.size() || offset >= node_chunks[chunk]->nodes.size()) return nullptr;
   return &node_chunks[chunk]->nodes[offset];
 }

@@ -3,6 +3,7 @@
 // Chunks that did not change are shared with the former picture (copy on write).
 
 #include "base/resources.hpp"
+#include "engine/node_lookup.hpp"
 #include "engine/node_table.hpp"
 #include "engine/specs.hpp"
 
@@ -11,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace muster::engine {
@@ -128,14 +128,13 @@ class Snapshot {
   static constexpr std::size_t kShards = 256;
 
   using WorkloadShard = std::map<Uid, std::shared_ptr<const WorkloadView>>;
-  using NodeIndexMap = std::unordered_map<std::string, std::size_t>;
 
   /// Grows with every publication.
   std::uint64_t generation = 0;
   std::shared_ptr<const ResourceTable> resources;
   /// Position of a node in `node_chunks` (chunk = position / kChunkNodes). Removed nodes are
   /// absent.
-  std::shared_ptr<const NodeIndexMap> node_index;
+  std::shared_ptr<const NodeLookup> node_index;
   std::vector<std::shared_ptr<const NodeChunk>> node_chunks;
   std::array<std::shared_ptr<const WorkloadShard>, kShards> workloads;
   std::shared_ptr<const QueuesView> queues;

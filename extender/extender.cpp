@@ -152,19 +152,24 @@ class TextWriter {
   void make_room(std::size_t more) {
     if (text_.size() - size_ < more) text_.resize((text_.size() * 2) + more);
   }
-  void put(std::string_view text) {
-    size_ += text.copy(text_.data() + size_, text.size());
-  }
+  void put(std::string_view text) { size_ += text.copy(text_.data() + size_, text.size()); }
 
   std::string text_;  ///< Written up to size_.
   std::size_t size_ = 0;
 };
 
-/// A name and what goes with it: about the bytes of most answers.
-constexpr std::size_t kRoomPerName = 96;
+std::size_t bytes_of(const std::vector<std::string_view>& names) {
+  return std::accumulate(names.begin(), names.end(), std::size_t{0},
+                         [](std::size_t sum, std::string_view name) { return sum + name.size(); });
+}
 
 std::string render_filter(const Args& args, const FilterResult& result) {
-  TextWriter out(256 + (args.names.size() * kRoomPerName));
+  // Quotes, commas and colons; of the refusals, all have one text or nearly so.
+  std::size_t room = 256 + bytes_of(args.names) + (result.passed.size() * 3);
+  if (!result.refused.empty()) {
+    room += result.refused.size() * (6 + to_string(result.refused.front().second).size());
+  }
+  TextWriter out(room);
   std::string_view separator;
   if (args.by_name) {
     out.add(R"({"Nodes":null,"NodeNames":[)");
@@ -219,7 +224,8 @@ std::string answer_filter(const Args& args, const Snapshot& snapshot, Ledger& le
 std::string answer_prioritize(const Args& args, const Snapshot& snapshot) {
   if (!args.pod_known) return "[]";
   const std::vector<std::int64_t> scores = prioritize(args.pod, args.names, snapshot);
-  TextWriter out(16 + (scores.size() * kRoomPerName));
+  constexpr std::size_t kAroundName = 24;  // `{"Host":"","Score":10},`
+  TextWriter out(16 + bytes_of(args.names) + (scores.size() * kAroundName));
   std::string_view before = R"([{"Host":)";
   for (std::size_t i = 0; i < scores.size(); ++i) {
     out.add_name(before, args.names[i], R"(,"Score":)");

@@ -55,14 +55,13 @@ FoundNode NodeFinder::find(std::string_view name) {
     ++next_;
     return next;
   }
-  key_.assign(name);
-  const auto found = snapshot_.node_index->find(key_);
-  if (found == snapshot_.node_index->end()) return {};
-  next_ = found->second + 1;
-  return at(found->second);
+  const auto found = snapshot_.node_index->find(name);
+  if (!found) return {};
+  next_ = *found + 1;
+  return at(*found);
 }
 
-AnsweredNodes::AnsweredNodes(std::shared_ptr<const Snapshot::NodeIndexMap> index)
+AnsweredNodes::AnsweredNodes(std::shared_ptr<const engine::NodeLookup> index)
     : index_(std::move(index)) {}
 
 AnsweredNodes AnsweredNodes::everything() {
@@ -90,8 +89,8 @@ bool AnsweredNodes::contains(std::string_view name) const {
   if (everything_) return true;
   if (std::find(unknown_.begin(), unknown_.end(), name) != unknown_.end()) return true;
   if (!index_) return false;
-  const auto found = index_->find(std::string(name));
-  return found != index_->end() && has_bit(found->second);
+  const auto found = index_->find(name);
+  return found && has_bit(*found);
 }
 
 bool AnsweredNodes::contains(const Snapshot& snapshot, std::size_t position,
@@ -129,10 +128,9 @@ bool AnsweredNodes::empty() const {
 std::vector<NodeName> AnsweredNodes::names() const {
   std::vector<NodeName> names;
   if (index_) {
-    // The map's order is arbitrary; the sort below undoes that.
-    for (const auto& [name, position] : *index_) {
-      if (has_bit(position)) names.emplace_back(name);
-    }
+    index_->for_each([&](std::string_view name, std::size_t position) {
+      if (has_bit(position)) names.emplace_back(std::string(name));
+    });
   }
   for (const std::string& name : unknown_) names.emplace_back(name);
   std::sort(names.begin(), names.end());

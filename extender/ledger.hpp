@@ -44,7 +44,6 @@ class NodeFinder {
 
  private:
   const engine::Snapshot& snapshot_;
-  std::string key_;
   std::size_t next_ = 0;  ///< Behind the last node found.
 };
 
@@ -52,7 +51,7 @@ class NodeFinder {
 class AnsweredNodes {
  public:
   /// Nothing yet; `index` gives nodes their positions.
-  explicit AnsweredNodes(std::shared_ptr<const engine::Snapshot::NodeIndexMap> index);
+  explicit AnsweredNodes(std::shared_ptr<const engine::NodeLookup> index);
   /// Every node there is or will be.
   [[nodiscard]] static AnsweredNodes everything();
 
@@ -77,7 +76,7 @@ class AnsweredNodes {
  private:
   [[nodiscard]] bool has_bit(std::size_t position) const;
 
-  std::shared_ptr<const engine::Snapshot::NodeIndexMap> index_;
+  std::shared_ptr<const engine::NodeLookup> index_;
   std::vector<std::uint64_t> bits_;
   std::vector<std::string> unknown_;
   bool everything_ = false;

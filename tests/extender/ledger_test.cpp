@@ -24,10 +24,10 @@ ForeignAnswer answer_of(const std::string& uid, SnapshotBuilder& world,
   AnsweredNodes answered(snapshot.node_index);
   for (const std::string& name : nodes) {
     const auto found = snapshot.node_index->find(name);
-    if (found == snapshot.node_index->end())
-      answered.add_unknown(name);
+    if (found)
+      answered.add_position(*found);
     else
-      answered.add_position(found->second);
+      answered.add_unknown(name);
   }
   return ForeignAnswer{.uid = Uid(uid),
                        .requests = world.gpus(gpus),

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -116,14 +117,14 @@ class SnapshotBuilder {
     engine::Snapshot snapshot;
     snapshot.generation = generation;
     snapshot.resources = std::make_shared<const ResourceTable>(*table_);
-    auto index = std::make_shared<engine::Snapshot::NodeIndexMap>();
+    std::unordered_map<std::string, std::size_t> positions;
     std::vector<std::vector<engine::NodeView>> chunks;
     for (std::size_t i = 0; i < order_.size(); ++i) {
       if (i % engine::Snapshot::kChunkNodes == 0) chunks.emplace_back();
       chunks.back().push_back(nodes_.at(order_[i]));
-      index->emplace(order_[i], i);
+      positions.emplace(order_[i], i);
     }
-    snapshot.node_index = index;
+    snapshot.node_index = std::make_shared<const engine::NodeLookup>(positions);
     for (auto& chunk : chunks) {
       snapshot.node_chunks.push_back(std::make_shared<const engine::NodeChunk>(std::move(chunk)));
     }
