@@ -88,32 +88,19 @@ class Collector {
     });
   }
 
-  // Walks from the parent to the root. A subtree whose own quota covers the request has the
-  // advantage: from there on what others borrowed is taken back whatever the mode.
+  // Walks from the parent to the root.
   void collect_cohort() {
     if (spec_.reclaim_within_cohort == PreemptionPolicy::kNever) return;
     const quota::QuotaTree& tree = state_.tree;
-    quota::FrAmounts rest = request_.amounts;
-    const auto subtract_local = [&](quota::NodeIndex node) {
-      for (auto& [fr, amount] : rest) {
-        amount = std::max(Amount(), amount - tree.local_available(node, fr));
-      }
-    };
-    const auto holds_rest = [&](quota::NodeIndex node) {
-      return std::all_of(rest.begin(), rest.end(), [&](const auto& entry) {
-        return !tree.borrowing(node, entry.first, entry.second);
-      });
-    };
-    bool advantage = holds_rest(queue_);
-    subtract_local(queue_);
+    const std::vector<bool> advantages = subtree_advantages(state_, request_);
     quota::NodeIndex visited = queue_;
+    std::size_t step = 0;
     for (const quota::NodeIndex ancestor : tree.ancestors(queue_)) {
       for (const quota::NodeIndex queue : tree.queues_below(ancestor)) {
         if (tree.is_ancestor_or_self(visited, queue)) continue;
-        collect_queue(queue, ancestor, advantage);
+        collect_queue(queue, ancestor, advantages[step]);
       }
-      advantage = advantage || holds_rest(ancestor);
-      subtract_local(ancestor);
+      ++step;
       visited = ancestor;
     }
   }
@@ -148,6 +135,31 @@ class Collector {
 };
 
 }  // namespace
+
+std::vector<bool> subtree_advantages(const State& state, const PreemptionRequest& request) {
+  const quota::QuotaTree& tree = state.tree;
+  quota::FrAmounts rest = request.amounts;
+  const auto subtract_local = [&](quota::NodeIndex node) {
+    for (auto& [fr, amount] : rest) {
+      amount = std::max(Amount(), amount - tree.local_available(node, fr));
+    }
+  };
+  const auto holds_rest = [&](quota::NodeIndex node) {
+    return std::all_of(rest.begin(), rest.end(), [&](const auto& entry) {
+      return !tree.borrowing(node, entry.first, entry.second);
+    });
+  };
+  std::vector<bool> advantages;
+  const quota::NodeIndex queue = state.queue_node(request.queue);
+  bool advantage = holds_rest(queue);
+  subtract_local(queue);
+  for (const quota::NodeIndex ancestor : tree.ancestors(queue)) {
+    advantages.push_back(advantage);
+    advantage = advantage || holds_rest(ancestor);
+    subtract_local(ancestor);
+  }
+  return advantages;
+}
 
 Candidates collect_candidates(State& state, const PreemptionRequest& request) {
   return Collector(state, request).run();

@@ -72,7 +72,7 @@ void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
       cursors_[head.queue].dropped.insert(head.class_key);
     } else {
       state_.parked[head.queue].insert(head.order.key);
-      state_.wants_pass = true;
+      state_.want_pass();
     }
     give_verdict(head.queue, head.class_key, assignment.why, effects);
     if (strict) block_behind(head.queue, head.order.key, effects);

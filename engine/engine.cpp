@@ -45,7 +45,7 @@ Effects Engine::step(const Event& event, Instant now) {
   // What the pass holds belongs to the state it saw.
   if (pass_) {
     pass_.reset();
-    state_->wants_pass = true;
+    state_->want_pass();
   }
   apply(event, now);
   state_->sync_usage(now);
@@ -98,28 +98,34 @@ void Engine::apply(const Event& event, Instant now) {
                  },
                  [&](const NamespaceUpserted& e) {
                    s.namespaces[e.ns.name] = e.ns.labels;
-                   s.queues_dirty = s.wants_pass = true;
+                   s.queues_dirty = true;
+                   s.want_pass();
                  },
                  [&](const NamespaceDeleted& e) {
                    s.namespaces.erase(e.name);
-                   s.queues_dirty = s.wants_pass = true;
+                   s.queues_dirty = true;
+                   s.want_pass();
                  },
                  [&](const FlavorUpserted& e) {
                    set(s.flavors, e.flavor.name, e.flavor, now);
-                   s.queues_dirty = s.wants_pass = true;
+                   s.queues_dirty = true;
+                   s.want_pass();
                  },
                  [&](const FlavorDeleted& e) {
                    s.flavors.erase(e.name);
                    s.disturb(now);
-                   s.queues_dirty = s.wants_pass = true;
+                   s.queues_dirty = true;
+                   s.want_pass();
                  },
                  [&](const TopologyUpserted& e) {
                    set(s.topologies, e.topology.name, e.topology, now);
-                   s.queues_dirty = s.wants_pass = true;
+                   s.queues_dirty = true;
+                   s.want_pass();
                  },
                  [&](const TopologyDeleted& e) {
                    s.topologies.erase(e.name);
-                   s.queues_dirty = s.wants_pass = true;
+                   s.queues_dirty = true;
+                   s.want_pass();
                  },
                  [&](const CohortUpserted& e) {
                    // A status that was written comes back; the tree is not built anew for it.
@@ -165,7 +171,7 @@ void Engine::apply(const Event& event, Instant now) {
                    if (record != nullptr && record->phase == Phase::kEvicting) {
                      s.set_phase(*record, Phase::kReserved);
                      record->preempted_at = record->spec.preempted_at;
-                     s.wants_pass = true;
+                     s.want_pass();
                    }
                  },
                  [&](const QuotaReleased& e) {
@@ -229,7 +235,7 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
     }
     return;
   }
-  if (!spec.active) s.wants_pass = true;  // Passes take back what is deactivated.
+  if (!spec.active) s.want_pass();  // Passes take back what is deactivated.
   const Phase phase = spec.evicted ? Phase::kEvicting : Phase::kReserved;
   const auto since = spec.evicted ? spec.evicted_at : std::nullopt;
   if (record.holds_quota() && *record.admission == *spec.admission &&

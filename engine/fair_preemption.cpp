@@ -1,5 +1,6 @@
 #include "engine/fair_preemption.hpp"
 
+#include "engine/preemption_bound.hpp"
 #include "engine/preemption_trial.hpp"
 #include "engine/victim_order.hpp"
 #include "quota/fair_share.hpp"
@@ -121,6 +122,7 @@ class FairSearch {
   std::optional<std::vector<Victim>> run() {
     if (trial_.fits(true)) return std::vector<Victim>();
     if (request_.search.reach == Reach::kLeavingOnly) return std::nullopt;
+    if (!may_find_victims(trial_)) return std::nullopt;
     // All shares from here on are those with the preemptor.
     const Trial::Checkpoint start = trial_.checkpoint();
     quota::UsageLog mine;

@@ -9,10 +9,61 @@
 
 namespace muster::engine {
 
-Pass::Pass(State& state, Instant now) : state_(state), now_(now), heads_(state) {
-  state_.wants_pass = false;
+Pass::Pass(State& state, Instant now)
+    : state_(state), now_(now), all_(must_look_at_all()), heads_(state) {
+  fresh_.swap(state_.fresh_classes);
+  state_.wants_pass = state_.look_at_all = false;
   state_.last_pass = now;
+  if (all_) look_at_all();
+}
+
+bool Pass::must_look_at_all() const {
+  const auto back = state_.backing_off.begin();
+  return state_.look_at_all || state_.arrivals_matter || !state_.passed_once ||
+         !state_.options.improvements.every_class || !state_.preemptors.empty() ||
+         (state_.wake_at && *state_.wake_at <= now_) ||
+         (back != state_.backing_off.end() && back->first <= now_);
+}
+
+bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
+  std::vector<std::tuple<ClusterQueueName, std::string, Explanation>> verdicts;
+  for (const auto& [name, keys] : fresh_) {
+    const auto classes = state_.pending.find(name);
+    if (classes == state_.pending.end()) continue;
+    const ClusterQueueSpec& queue = state_.queues.at(name);
+    if (state_.problem_of(queue)) return false;
+    for (const std::string& key : keys) {
+      const auto same = classes->second.find(key);
+      if (same == classes->second.end()) continue;
+      const std::set<PendingOrder>& members = same->second.members;
+      const auto due = std::find_if(members.begin(), members.end(), [&](const auto& member) {
+        return is_due(state_.workloads.at(member.key).spec);
+      });
+      if (due == members.end()) continue;
+      const WorkloadRecord* const first = &state_.workloads.at(due->key);
+      // It may take less than the others of its class.
+      if (State::went_round(*first)) return false;
+      if (auto unusable = unusable_class(queue, first->spec)) {
+        verdicts.emplace_back(name, key, *std::move(unusable));
+        continue;
+      }
+      if (queue.strategy == QueueingStrategy::kStrictFifo) return false;
+      if (budget != 0 && ++work_ >= budget) return false;
+      spared_.clear();
+      Attempt tried = try_for(*first, Reach::kAny);
+      if (tried.works()) return false;
+      add_spared(tried.assignment.why);
+      verdicts.emplace_back(name, key, std::move(tried.assignment.why));
+    }
+  }
+  for (const auto& [name, key, why] : verdicts) give_verdict(name, key, why, effects);
+  return true;
+}
+
+void Pass::look_at_all() {
+  all_ = true;
   state_.wake_at.reset();
+  state_.arrivals_matter = false;
 }
 
 Pass::~Pass() {
@@ -24,12 +75,16 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
   work_ = 0;
   if (!started_) {
     started_ = true;
-    drain_stopped(effects);
+    if (all_) drain_stopped(effects);
     for (const WorkloadKey& key : state_.homeless_unannounced) {
       effects.emplace_back(
           StillPending{key, ClusterQueueName(), state_.homeless_reason(state_.workloads.at(key))});
     }
     state_.homeless_unannounced.clear();
+    if (!all_) {
+      if (refuses_all_fresh(budget, effects)) return true;
+      look_at_all();
+    }
     std::vector<ClusterQueueName> queues;
     for (const auto& [name, classes] : state_.pending) queues.push_back(name);
     for (const ClusterQueueName& name : queues) start_queue(name, effects);
@@ -71,22 +126,32 @@ void Pass::drain_stopped(std::vector<Effect>& effects) {
     if (policy == StopPolicy::kHoldAndDrain) return true;
     return policy == StopPolicy::kHold && record.phase == Phase::kReserved && !record.spec.admitted;
   };
-  std::vector<std::pair<WorkloadKey, EvictionReason>> leaving;
-  for (const auto& [name, keys] : state_.holders) {
-    const auto queue = state_.queues.find(name);
-    for (const WorkloadKey& key : keys) {
-      const WorkloadRecord& record = state_.workloads.at(key);
-      const auto local = state_.local_queues.find(LocalQueueKey{key.ns, record.spec.queue_name});
-      if (!record.spec.active) {
-        leaving.emplace_back(key, EvictionReason::kDeactivated);
-      } else if (queue != state_.queues.end() && stops(queue->second.stop_policy, record)) {
-        leaving.emplace_back(key, EvictionReason::kClusterQueueStopped);
-      } else if (local != state_.local_queues.end() && stops(local->second.stop_policy, record)) {
-        leaving.emplace_back(key, EvictionReason::kLocalQueueStopped);
-      }
+  // By queue and key; the first reason counts.
+  std::map<std::pair<ClusterQueueName, WorkloadKey>, EvictionReason> leaving;
+  for (const WorkloadKey& key : state_.deactivated) {
+    leaving.emplace(std::pair(state_.workloads.at(key).queue, key), EvictionReason::kDeactivated);
+  }
+  for (const auto& [name, queue] : state_.queues) {
+    const auto held = state_.holders.find(name);
+    if (queue.stop_policy == StopPolicy::kNone || held == state_.holders.end()) continue;
+    for (const WorkloadKey& key : held->second) {
+      if (!stops(queue.stop_policy, state_.workloads.at(key))) continue;
+      leaving.emplace(std::pair(name, key), EvictionReason::kClusterQueueStopped);
     }
   }
-  for (const auto& [key, reason] : leaving) evict(key, reason);
+  for (const auto& [name, local] : state_.local_queues) {
+    const auto members = state_.workloads_by_local_queue.find(name);
+    if (local.stop_policy == StopPolicy::kNone ||
+        members == state_.workloads_by_local_queue.end()) {
+      continue;
+    }
+    for (const WorkloadKey& key : members->second) {
+      const WorkloadRecord& record = state_.workloads.at(key);
+      if (!record.holds_quota() || !stops(local.stop_policy, record)) continue;
+      leaving.emplace(std::pair(record.queue, key), EvictionReason::kLocalQueueStopped);
+    }
+  }
+  for (const auto& [who, reason] : leaving) evict(who.second, reason);
 }
 
 std::optional<Explanation> Pass::unusable_class(const ClusterQueueSpec& queue,
@@ -202,14 +267,14 @@ void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
   if (tried.assignment.mode == Mode::kFit) {
     // Who stands behind it in a StrictFIFO queue is free to be looked at now.
     Cursor& cursor = cursors_[record.queue];
-    if (cursor.last && cursor.blocked) state_.wants_pass = true;
+    if (cursor.last && cursor.blocked) state_.want_pass();
     if (cursor.last && cursor.last->key == key) cursor.last.reset();
     admit(record, tried.assignment, effects);
   } else if (tried.victims) {
     await(record, tried.assignment, {}, effects);
   } else {
     state_.preemptors.erase(key);
-    state_.wants_pass = true;
+    state_.want_pass();
   }
   for (auto& [other, hold] : behind) state_.add_hold(other, std::move(hold));
 }
@@ -319,7 +384,7 @@ bool Pass::take_holds(std::vector<Victim>& victims) {
   for (auto taken = first; taken != victims.end(); ++taken) {
     state_.drop_hold(taken->workload);
     state_.preemptors.erase(taken->workload);
-    state_.wants_pass = true;  // It looks for victims anew.
+    state_.want_pass();  // It looks for victims anew.
   }
   victims.erase(first, victims.end());
   return any && victims.empty();
@@ -345,8 +410,9 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
     before[state_.tree.fr(fr)] = state_.tree.borrowed(queue, fr);
   }
   state_.hold(record, assignment.admission, Phase::kAssumed, now_);
-  // Shares grew: what was refused for their sake may be allowed now.
-  if (state_.options.fair_sharing) state_.wants_pass = true;
+  // Who borrows now, or has the larger share, may be preempted by those who were refused before.
+  state_.look_at_all = true;
+  if (state_.options.fair_sharing) state_.want_pass();
   if (state_.usage_history) {
     state_.sync_usage(now_);
     uses_.erase(LocalQueueKey{record.spec.key.ns, record.spec.queue_name});

@@ -44,6 +44,14 @@ class Pass {
         last;  ///< StrictFIFO: it waits for its victims, all behind it wait.
   };
 
+  /// Why this pass has to look at everything pending.
+  [[nodiscard]] bool must_look_at_all() const;
+  void look_at_all();
+  /// True: none of the fresh classes has a workload that may start, nor one that others would have
+  /// to go for; they got their verdicts, and all other verdicts stand. False: only a look at
+  /// everything can tell,
+  /// or `budget` is used up.
+  [[nodiscard]] bool refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects);
   void drain_stopped(std::vector<Effect>& effects);
   void start_queue(const ClusterQueueName& queue, std::vector<Effect>& effects);
   [[nodiscard]] std::optional<Explanation> unusable_class(const ClusterQueueSpec& queue,
@@ -90,6 +98,8 @@ class Pass {
   State& state_;
   Instant now_;
   bool started_ = false;
+  bool all_;  ///< It looks at everything pending; false: at fresh_ first.
+  std::map<ClusterQueueName, std::set<std::string>> fresh_;
   Heads heads_;
   std::set<Head> waiting_;              ///< Those with a hold that were not settled yet.
   std::set<WorkloadKey> holding_;       ///< All that ever were: not looked at in between.

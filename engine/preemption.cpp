@@ -3,6 +3,7 @@
 #include "engine/candidates.hpp"
 #include "engine/fair_preemption.hpp"
 #include "engine/least_loss.hpp"
+#include "engine/preemption_bound.hpp"
 #include "engine/preemption_trial.hpp"
 #include "engine/victim_order.hpp"
 
@@ -93,6 +94,7 @@ std::optional<std::vector<Victim>> find_victims(State& state, const PreemptionRe
   PreemptionTrial trial(state, request, tried);
   if (trial.fits(true)) return std::vector<Victim>();
   if (request.search.reach == Reach::kLeavingOnly) return std::nullopt;
+  if (!may_find_victims(trial)) return std::nullopt;
 
   const Candidates candidates = collect_candidates(state, request);
   const bool least_loss = goes_by_loss(state, request);

@@ -55,6 +55,7 @@ std::optional<SparedWorkload> State::spared(const WorkloadRecord& victim,
   // arrival in a busy fleet would turn the loop once more.
   const bool fresh = asking == nullptr || !went_round(*asking);
   if (fresh && (since(last_arrival) || since(run_time_ended))) return std::nullopt;
+  arrivals_matter = true;
   return SparedWorkload{key, Why::kPreemptedBefore, std::nullopt};
 }
 

@@ -36,7 +36,7 @@ topology::NodeIndex State::upsert_node(const NodeSpec& node) {
   const topology::NodeIndex index = fleet.upsert(std::move(facts));
   suspects.insert(index);
   touch_node(index);
-  wants_pass = true;
+  want_pass();
   return index;
 }
 
@@ -44,7 +44,7 @@ void State::remove_node(topology::NodeIndex node) {
   touch_node(node);
   suspects.insert(node);
   fleet.remove(node);
-  wants_pass = true;
+  want_pass();
 }
 
 // ---------------------------------------------------------------- quota
@@ -79,9 +79,10 @@ quota::FlavorAmounts State::usage_of(const WorkloadSpec& spec, const Admission& 
 
 void State::mark_tree_dirty() {
   tree_dirty = true;
+  held_use_.clear();
   parked.clear();
   queues_dirty = true;
-  wants_pass = true;
+  want_pass();
 }
 
 void State::ensure_tree() {
@@ -164,7 +165,29 @@ const WorkloadRecord* State::find(const WorkloadKey& key) const {
   return found == workloads.end() ? nullptr : &found->second;
 }
 
+const HeldUse& State::held_use(quota::NodeIndex queue) {
+  const ClusterQueueName& name = tree.queue_name(queue);
+  const auto [position, is_new] = held_use_.try_emplace(name);
+  HeldUse& use = position->second;
+  if (!is_new) return use;
+  if (const auto found = holders.find(name); found != holders.end()) {
+    for (const WorkloadKey& key : found->second) {
+      const WorkloadRecord& record = workloads.at(key);
+      if (record.phase == Phase::kEvicting) continue;
+      use.add(record.spec.priority, tree.to_fr_amounts(record.usage));
+    }
+  }
+  use.sum_up();
+  return use;
+}
+
 void State::touch(WorkloadRecord& record) {
+  held_use_.erase(record.queue);
+  if (record.holds_quota() && !record.spec.active) {
+    deactivated.insert(record.spec.key);
+  } else {
+    deactivated.erase(record.spec.key);
+  }
   if (!record.spec.owner_uid.empty()) dirty_owners.insert(record.spec.owner_uid);
   queues_dirty = true;
   if (usage_history) unsynced_usage_.insert(record.spec.key);
@@ -226,6 +249,7 @@ WorkloadRecord& State::upsert_record(const WorkloadSpec& spec) {
   auto [position, created] = workloads.try_emplace(spec.key);
   WorkloadRecord& record = position->second;
   if (!created) {
+    if (!record.class_key.empty()) want_pass();  // Others may have waited behind it.
     unfile(record);
     if (record.spec.owner_uid != spec.owner_uid) adopt_owner(record, spec.owner_uid);
   }
@@ -259,6 +283,7 @@ void State::erase_record(const WorkloadKey& key) {
   if (position == workloads.end()) return;
   WorkloadRecord& record = position->second;
   if (record.holds_quota()) release(record, Phase::kFinished);
+  if (!record.class_key.empty()) want_pass();  // Others may have waited behind it.
   unfile(record);
   preemptors.erase(key);
   touch(record);
@@ -322,6 +347,7 @@ void State::release(WorkloadRecord& record, Phase next) {
     tree.remove_usage(*node, tree.to_fr_amounts(record.usage));
   }
   unpark_tree(record.queue);
+  held_use_.erase(record.queue);
   holders[record.queue].erase(record.spec.key);
   evicting.erase(record.spec.key);
   shrinking.erase(record.spec.key);
@@ -332,7 +358,7 @@ void State::release(WorkloadRecord& record, Phase next) {
   record.phase = next;
   file(record);
   touch(record);
-  wants_pass = true;
+  want_pass();
 }
 
 void State::set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant> now) {
@@ -352,6 +378,7 @@ void State::change_plan(WorkloadRecord& record, const Admission& admission) {
   record.admission = admission;
   charge_plan(record);
   touch(record);
+  want_pass();  // The nodes it leaves have room.
 }
 
 void State::charge_plan(WorkloadRecord& record) {
@@ -470,7 +497,7 @@ void State::file(WorkloadRecord& record) {
   }
   const auto local = local_queues.find(LocalQueueKey{record.spec.key.ns, record.spec.queue_name});
   record.queue = local == local_queues.end() ? ClusterQueueName() : local->second.cluster_queue;
-  wants_pass = true;
+  wants_pass = true;  // A look at its class will do.
   if (!record.spec.active || record.queue.empty() || !queues.contains(record.queue)) {
     homeless.insert(record.spec.key);
     homeless_unannounced.insert(record.spec.key);
@@ -481,6 +508,7 @@ void State::file(WorkloadRecord& record) {
   PendingClass& same = pending[record.queue][record.class_key];
   same.members.insert(pending_order(record.spec));
   same.unannounced.insert(pending_order(record.spec));
+  fresh_classes[record.queue].insert(record.class_key);
 }
 
 Explanation State::homeless_reason(const WorkloadRecord& record) const {
@@ -501,7 +529,8 @@ Explanation State::homeless_reason(const WorkloadRecord& record) const {
 
 void State::file_all_of(const LocalQueueKey& queue) {
   const auto members = workloads_by_local_queue.find(queue);
-  queues_dirty = wants_pass = true;
+  queues_dirty = true;
+  want_pass();
   if (members == workloads_by_local_queue.end()) return;
   for (const WorkloadKey& key : members->second) {
     WorkloadRecord& record = workloads.at(key);
@@ -551,7 +580,7 @@ bool State::remove_pod(const Uid& uid) {
     if (members->second.empty()) pods_by_owner.erase(members);
   }
   pods.erase(position);
-  wants_pass = true;
+  want_pass();
   const auto workload = workload_by_owner.find(owner);
   if (workload == workload_by_owner.end()) return true;
   dirty_owners.insert(owner);

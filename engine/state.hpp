@@ -18,6 +18,7 @@
 //      in no slot (plus what a pod in a slot asks beyond the slot).
 //   3. A slot is claimed by at most one pod; claims never exceed slots.
 
+#include "engine/held_use.hpp"
 #include "engine/options.hpp"
 #include "engine/reason.hpp"
 #include "engine/snapshot.hpp"
@@ -151,6 +152,7 @@ class State {
   std::map<topology::NodeIndex, std::set<WorkloadKey>> plans_by_node;
   std::map<ClusterQueueName, std::set<WorkloadKey>> holders;  ///< Holding quota, by queue.
   std::set<WorkloadKey> evicting;
+  std::set<WorkloadKey> deactivated;  ///< Holding quota with spec.active false.
   /// Holding quota, and their plans may have slots of pods that ended well.
   std::set<WorkloadKey> shrinking;
   /// Pending workloads for which others were evicted, and when: until they start, or their need
@@ -176,6 +178,12 @@ class State {
   std::set<Uid> dirty_owners;
   bool queues_dirty = true;
   bool wants_pass = false;
+  /// The next pass looks at everything pending. Otherwise nobody left or started and no rule
+  /// changed since the last one, so that its verdicts stand: it looks at fresh_classes only.
+  bool look_at_all = true;
+  std::map<ClusterQueueName, std::set<std::string>> fresh_classes;
+  /// In the last look at all, somebody was spared who an arrival makes fair game again.
+  bool arrivals_matter = false;
   Instant last_pass;  ///< When the last pass began: `now` while one is open.
   /// When time alone may change what the last pass decided; nothing: never.
   std::optional<Instant> wake_at;
@@ -209,6 +217,10 @@ class State {
   void release(WorkloadRecord& record, Phase next);
   /// `now` only matters to kEvicting: since when.
   void set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant> now = std::nullopt);
+  /// What holds quota in the queue, less what is leaving. Valid until a workload or the tree
+  /// changes.
+  [[nodiscard]] const HeldUse& held_use(quota::NodeIndex queue);
+  void want_pass() { wants_pass = look_at_all = true; }
   /// Tells the usage history of every workload that changed since the last call.
   void sync_usage(Instant now);
   /// Replaces the plan only; quota stays.
@@ -268,6 +280,8 @@ class State {
   void touch(WorkloadRecord& record);
   void uncount(WorkloadRecord& record);
 
+  /// By queue: made when asked for, dropped when one of its workloads changes.
+  std::map<ClusterQueueName, HeldUse> held_use_;
   std::set<WorkloadKey> unsynced_usage_;  ///< Empty without a usage history.
 };
 

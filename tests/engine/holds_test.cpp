@@ -184,7 +184,9 @@ TEST(Loops, WhoWasPreemptedIsNotPreemptedAgainUntilSomethingNewHappens) {
 
 class RandomWorld {
  public:
-  explicit RandomWorld(unsigned seed) : random_(seed) {
+  /// With `look_at_all` every pass looks at everything pending, whatever happened.
+  explicit RandomWorld(unsigned seed, bool look_at_all = false)
+      : look_at_all_(look_at_all), random_(seed) {
     elastic_ = chance(50);
     world.flavor("h100", {}, "", elastic_ ? Capacity::kElastic : Capacity::kFixed);
     if (!elastic_) world.nodes("n", 2 + below(4));
@@ -215,6 +217,7 @@ class RandomWorld {
     for (int i = 0; i < 100; ++i) {
       world.pass_time(1);
       const std::size_t before = world.log.size();
+      if (look_at_all_) world.send(NamespaceUpserted{NamespaceSpec{Namespace("team"), {}}});
       check_protection();
       world.let_leave();
       if (world.log.size() == before && !world.engine.wants_settle(world.now)) {
@@ -283,6 +286,7 @@ class RandomWorld {
     }
   }
 
+  bool look_at_all_;
   std::mt19937 random_;
   bool elastic_ = true;
   int queues_ = 0;
@@ -304,9 +308,8 @@ TEST(Loops, NobodyGoesTwiceBetweenTwoArrivalsInAnyWorldAndEveryWorldComesToRest)
     for (int epoch = 0; epoch < 5; ++epoch) {
       for (int i = epoch == 0 ? 0 : epoch % 3 + 1; i > 0; --i) random.arrive();
       world.evictions.clear();
-      ASSERT_TRUE(random.settle())
-          << "seed " << seed << ", epoch " << epoch << ":\n"
-          << fmt::format("{}", fmt::join(world.log, "\n"));
+      ASSERT_TRUE(random.settle()) << "seed " << seed << ", epoch " << epoch << ":\n"
+                                   << fmt::format("{}", fmt::join(world.log, "\n"));
       for (const auto& [key, times] : world.evictions) {
         any = any || times > 0;
         const bool protected_once = world.specs.at(key).protection.min_runtime.has_value();
@@ -323,6 +326,28 @@ TEST(Loops, NobodyGoesTwiceBetweenTwoArrivalsInAnyWorldAndEveryWorldComesToRest)
     if (any) ++with_preemption;
   }
   EXPECT_GT(with_preemption * 10, worlds() * 3);
+}
+
+TEST(Arrivals, AreDecidedAsByALookAtEverything) {
+  for (unsigned seed = 1; seed <= worlds() && !testing::Test::HasFailure(); ++seed) {
+    RandomWorld quick(seed);
+    RandomWorld thorough(seed, true);
+    for (int epoch = 0; epoch < 12; ++epoch) {
+      for (RandomWorld* random : {&quick, &thorough}) {
+        if (epoch > 0) random->arrive();
+        ASSERT_TRUE(random->settle());
+      }
+      ASSERT_EQ(quick.world.log, thorough.world.log) << "seed " << seed << ", epoch " << epoch;
+      for (const auto& [key, record] : quick.world.engine.state().workloads) {
+        const auto why = quick.world.engine.explanation(key);
+        const auto want = thorough.world.engine.explanation(key);
+        ASSERT_EQ(why.has_value(), want.has_value()) << key.to_string();
+        if (why) {
+          EXPECT_EQ(why->reason, want->reason) << "seed " << seed << ": " << key.to_string();
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
