@@ -39,7 +39,7 @@ struct Configuration {
   bool manage_jobs = true;
   bool manage_pods = true;
   kube::ResourceRules resource_rules;  ///< resources.excludeResourcePrefixes, transformations.
-  /// resources.quotaCheckStrategy, fairSharing, admissionFairSharing; the profile.
+  /// resources.quotaCheckStrategy, fairSharing, admissionFairSharing; see under_profile().
   engine::Options engine;
 };
 

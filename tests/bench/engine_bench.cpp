@@ -256,23 +256,17 @@ void bench_arrival() {
              quantile(took, 0.5), quantile(took, 0.99));
 }
 
-void bench_preemption() {
-  World world;
-  world.cohort("root", "", 0);
-  world.queue("owner", QueueOptions{.cohort = "root",
-                                    .nominal = 2'000,
-                                    .within = PreemptionPolicy::kLowerPriority,
-                                    .reclaim = PreemptionPolicy::kAny});
-  for (int i = 0; i < 20; ++i) {
-    world.queue(fmt::format("borrower-{}", i), QueueOptions{.cohort = "root", .nominal = 10});
-  }
+/// 2,200 workloads run in the queues `borrower-0` to `borrower-19`; 200 times `preemptor`, with 1
+/// to 8 GPUs, takes the room of some, leaves, and they come back.
+void search_among_borrowers(World& world, const char* name, JobOptions preemptor) {
   for (int i = 0; i < 2'200; ++i) {
     world.run(JobOptions{.queue = fmt::format("borrower-{}", i % 20), .priority = i % 7});
   }
   std::vector<double> took;
   std::size_t evicted = 0;
   for (int i = 0; i < 200; ++i) {
-    const WorkloadKey key = world.submit({.queue = "owner", .gpus = 1 + (i % 8), .priority = 50});
+    preemptor.gpus = 1 + (i % 8);
+    const WorkloadKey key = world.submit(preemptor);
     const Settled settled = world.settle();
     took.push_back(settled.total_ms);
     evicted += settled.evicted;
@@ -283,8 +277,21 @@ void bench_preemption() {
       world.run(JobOptions{.queue = fmt::format("borrower-{}", back), .priority = back % 7});
     }
   }
-  fmt::print("preemption: search among 2,200 running: p50 {:.2f} ms, p99 {:.2f} ms, {} evicted\n",
+  fmt::print("{}: search among 2,200 running: p50 {:.2f} ms, p99 {:.2f} ms, {} evicted\n", name,
              quantile(took, 0.5), quantile(took, 0.99), evicted);
+}
+
+void bench_preemption() {
+  World world;
+  world.cohort("root", "", 0);
+  world.queue("owner", QueueOptions{.cohort = "root",
+                                    .nominal = 2'000,
+                                    .within = PreemptionPolicy::kLowerPriority,
+                                    .reclaim = PreemptionPolicy::kAny});
+  for (int i = 0; i < 20; ++i) {
+    world.queue(fmt::format("borrower-{}", i), QueueOptions{.cohort = "root", .nominal = 10});
+  }
+  search_among_borrowers(world, "preemption", {.queue = "owner", .priority = 50});
 }
 
 Options fair_options() {
@@ -301,25 +308,7 @@ void bench_fair() {
     const QueueOptions any{.cohort = "root", .reclaim = PreemptionPolicy::kAny};
     world.queue("newcomer", any);
     for (int i = 0; i < 20; ++i) world.queue(fmt::format("borrower-{}", i), any);
-    for (int i = 0; i < 2'200; ++i) {
-      world.run(JobOptions{.queue = fmt::format("borrower-{}", i % 20), .priority = i % 7});
-    }
-    std::vector<double> took;
-    std::size_t evicted = 0;
-    for (int i = 0; i < 200; ++i) {
-      const WorkloadKey key = world.submit({.queue = "newcomer", .gpus = 1 + (i % 8)});
-      const Settled settled = world.settle();
-      took.push_back(settled.total_ms);
-      evicted += settled.evicted;
-      world.let_leave();
-      (void)world.settle();
-      world.finish(key);
-      for (int back = 0; back <= i % 8; ++back) {
-        world.run(JobOptions{.queue = fmt::format("borrower-{}", back), .priority = back % 7});
-      }
-    }
-    fmt::print("fair: search among 2,200 running: p50 {:.2f} ms, p99 {:.2f} ms, {} evicted\n",
-               quantile(took, 0.5), quantile(took, 0.99), evicted);
+    search_among_borrowers(world, "fair", {.queue = "newcomer"});
   }
   World world(fair_options());
   fill(world);
