@@ -139,6 +139,7 @@ std::string_view to_string(WriteKind kind) {
                                                                        "resume",
                                                                        "suspend",
                                                                        "restore",
+                                                                       "forget_start",
                                                                        "ungate_pod",
                                                                        "unfinalize_pod",
                                                                        "delete_pod",
@@ -270,6 +271,7 @@ void Controller::Impl::succeeded(const InFlight& what, const kube::Json& body, I
     case WriteKind::kResume:
     case WriteKind::kSuspend:
     case WriteKind::kRestore:
+    case WriteKind::kForgetStart:
       if (const auto owner = owners_.find(answered_uid); has_object && owner != owners_.end()) {
         upsert_owner(*owner->second.kind, body, now);
       }
@@ -328,6 +330,10 @@ void Controller::Impl::failed_for_workload(WorkloadEntry& entry, const InFlight&
 
 void Controller::Impl::refused(WorkloadEntry& entry, const InFlight& what, const Error& error,
                                Instant now) {
+  if ((what.kind == WriteKind::kResume || what.kind == WriteKind::kRestore) &&
+      error.code == ErrorCode::kInvalidArgument && start_time_is_in_the_way(what)) {
+    return;  // The same again, once the start time is gone.
+  }
   switch (what.kind) {
     case WriteKind::kAdmit:
     case WriteKind::kReplan:
@@ -351,6 +357,13 @@ void Controller::Impl::refused(WorkloadEntry& entry, const InFlight& what, const
       break;
   }
   retry_later(entry, now);
+}
+
+bool Controller::Impl::start_time_is_in_the_way(const InFlight& what) {
+  const auto owner = owners_.find(what.object);
+  if (owner == owners_.end() || !owner->second.has_start_time) return false;
+  started_templates_are_fixed_ = true;
+  return true;
 }
 
 void Controller::Impl::refused_admission(WorkloadEntry& entry, WriteKind kind, const Error& error,

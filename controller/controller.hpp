@@ -96,7 +96,8 @@ enum class WriteKind {
   kPending,  ///< Why it waits.
   kResume,
   kSuspend,
-  kRestore,  ///< The template as the user wrote it.
+  kRestore,      ///< The template as the user wrote it.
+  kForgetStart,  ///< The start time of an owner that stands still, see OwnerKind::start_time.
   kUngatePod,
   kUnfinalizePod,
   kDeletePod,

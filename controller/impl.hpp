@@ -101,6 +101,8 @@ class Controller::Impl {
   void failed_for_workload(WorkloadEntry& entry, const InFlight& what, const Error& error,
                            Instant now);
   void refused(WorkloadEntry& entry, const InFlight& what, const Error& error, Instant now);
+  /// A template could not be changed since the owner has a start time; from now on that goes first.
+  bool start_time_is_in_the_way(const InFlight& what);
   void refused_admission(WorkloadEntry& entry, WriteKind kind, const Error& error, Instant now);
   void retry_later(WorkloadEntry& entry, Instant now);
   void write_queue_status(Instant now);
@@ -158,8 +160,13 @@ class Controller::Impl {
   /// The templates as the user wrote them, as changes to the owner; absent: they are so already.
   [[nodiscard]] kube::Json restoration(const WorkloadEntry& entry, const OwnerState& owner) const;
   void restore_owner(WorkloadEntry& entry, const OwnerState& owner, const kube::Json& changes);
+  /// Takes the start time away where it keeps the template from being changed; true: that is under
+  /// way, the change comes after it.
+  bool forget_start(WorkloadEntry& entry, const OwnerState& owner);
   void patch_owner(WorkloadEntry& entry, const OwnerState& owner, WriteKind kind,
                    const kube::Json& changes);
+  void write_to_owner(WorkloadEntry& entry, const OwnerState& owner, WriteKind kind,
+                      std::string path, const kube::Json& changes);
   [[nodiscard]] kube::Json original_template(const WorkloadEntry& entry,
                                              const std::string& pod_set) const;
   [[nodiscard]] bool is_managed(const OwnerState& owner) const;
@@ -198,6 +205,7 @@ class Controller::Impl {
 
   std::set<ResourceKind> synced_;
   bool booted_ = false;
+  bool started_templates_are_fixed_ = false;  ///< See start_time_is_in_the_way.
   std::map<ResourceKind, std::map<ObjectName, kube::Json>> unfed_;  // until every kind is synced
 
   std::map<NodeName, std::string> nodes_;  // -> hostname label

@@ -96,6 +96,7 @@ const std::array<OwnerKind, 1>& rows() {
       .count_fields = job_count_fields,
       .pods_left = job_pods_left,
       .is_stopped = job_is_stopped,
+      .start_time = {"status", "startTime"},
       .never_started = job_never_started,
       .fixed_ranks = job_fixed_ranks,
       .succeeded_condition = "Complete",
@@ -124,6 +125,7 @@ Result<OwnerState> read_owner(const OwnerKind& kind, const Json& object) {
   owner.suspended = at_path(object, kind.suspend).bool_or(false);
   owner.stopped = owner.suspended && kind.is_stopped(object);
   owner.never_started = owner.suspended && kind.never_started(object);
+  owner.has_start_time = at_path(object, kind.start_time).present();
   owner.fixed_ranks = kind.fixed_ranks(object);
   for (const auto& [type, outcome] : {std::pair{kind.succeeded_condition, OwnerOutcome::kSucceeded},
                                       std::pair{kind.failed_condition, OwnerOutcome::kFailed}}) {

@@ -40,6 +40,9 @@ struct OwnerKind {
   /// Its controller has seen the suspension and no pod of it runs any more: only then can the
   /// templates be changed.
   bool (*is_stopped)(const kube::Json& owner);
+  /// Path of the time of its last start. API servers before 1.36 let the template change only
+  /// while there is none, whatever else stands still.
+  std::vector<std::string_view> start_time;
   /// It was never started since it was created or last stopped.
   bool (*never_started)(const kube::Json& owner);
   /// Every pod has a rank of its own for ever.
@@ -63,8 +66,9 @@ struct OwnerState {
   const OwnerKind* kind = nullptr;
   kube::ObjectMeta meta;
   bool suspended = false;
-  bool stopped = false;        ///< Suspended, seen by its controller, nothing running.
-  bool never_started = false;  ///< Suspended from the start: templates are free as well.
+  bool stopped = false;         ///< Suspended, seen by its controller, nothing running.
+  bool never_started = false;   ///< Suspended from the start: templates are free as well.
+  bool has_start_time = false;  ///< See OwnerKind::start_time.
   bool fixed_ranks = false;
   OwnerOutcome outcome = OwnerOutcome::kNone;
   std::string outcome_message;

@@ -338,6 +338,7 @@ void Controller::Impl::start_owner(WorkloadEntry& entry, const OwnerState& owner
     }
     changes = with_count(changes, owner, i, admitted_count(entry, pod_set));
   }
+  if (forget_start(entry, owner)) return;
   patch_owner(entry, owner, WriteKind::kResume, changes);
 }
 
@@ -365,18 +366,31 @@ void Controller::Impl::restore_owner(WorkloadEntry& entry, const OwnerState& own
                                      const Json& changes) {
   // The server takes changes of a template only from an owner that stands still.
   if (!owner.stopped || has_live_member(entry)) return;
+  if (forget_start(entry, owner)) return;
   patch_owner(entry, owner, WriteKind::kRestore, changes);
+}
+
+bool Controller::Impl::forget_start(WorkloadEntry& entry, const OwnerState& owner) {
+  if (!started_templates_are_fixed_ || !owner.has_start_time) return false;
+  write_to_owner(entry, owner, WriteKind::kForgetStart, owner_path(owner) + "/status",
+                 with_path(Json::object({}), owner.kind->start_time, Json::null()));
+  return true;
 }
 
 void Controller::Impl::patch_owner(WorkloadEntry& entry, const OwnerState& owner, WriteKind kind,
                                    const Json& changes) {
+  write_to_owner(entry, owner, kind, owner_path(owner), changes);
+}
+
+void Controller::Impl::write_to_owner(WorkloadEntry& entry, const OwnerState& owner, WriteKind kind,
+                                      std::string path, const Json& changes) {
   const Json metadata =
       Json::object({{"resourceVersion", Json::string(owner.meta.resource_version)}});
   InFlight what;
   what.workload = entry.key;
   what.object = owner.meta.uid;
   entry.in_flight =
-      outbox_.patch(kind, owner_path(owner), changes.with("metadata", metadata), std::move(what));
+      outbox_.patch(kind, std::move(path), changes.with("metadata", metadata), std::move(what));
 }
 
 Json Controller::Impl::original_template(const WorkloadEntry& entry,

@@ -27,6 +27,7 @@ class Day {
     cluster_.add_queue("prod", 48, "org",
                        R"({"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"})");
     cluster_.add_priority_class("high", 100);
+    cluster_.api.started_templates_are_fixed = seed % 2 == 1;
     cluster_.api.fault = [this](const Write&) { return fault(); };
   }
 

@@ -379,6 +379,40 @@ TEST(JobFlow, ChangesOfASuspendedJobReachItsWorkload) {
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
 }
 
+// Kubernetes 1.34: a stopped Job keeps its start time, and its template is fixed as long as it has
+// one.
+TEST(JobFlow, AJobIsRestoredAndStartedAgainWhereItsStartTimeKeepsTheTemplateFixed) {
+  Cluster cluster;
+  cluster.api.started_templates_are_fixed = true;
+  cluster.add_nodes(4);
+  cluster.add_flavor();
+  cluster.add_queue("regular", 0, "org");
+  cluster.add_queue("prod", 32, "org", kReclaim);
+  const Json before = cluster.add_job("borrower", 4, "regular").get("spec", "template");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("borrower"), 4);
+
+  cluster.add_job("owner", 3, "prod");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.pods("borrower"), 0);
+  EXPECT_EQ(cluster.bound_pods("owner"), 3);
+  EXPECT_EQ(cluster.job("borrower").get("spec", "template"), before);
+
+  cluster.api.finish_pods("team", "owner");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("borrower"), 4);
+
+  // Once told no, it takes the start time away first.
+  cluster.add_job("owner-2", 3, "prod");
+  ASSERT_TRUE(cluster.settle());
+  cluster.api.finish_pods("team", "owner-2");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.bound_pods("borrower"), 4);
+  EXPECT_EQ(cluster.controller->stats().writes_refused, 1U);
+  EXPECT_EQ(cluster.writes(WriteKind::kForgetStart), 2);
+  EXPECT_THAT(cluster.broken_promises(), IsEmpty());
+}
+
 TEST(JobFlow, AJobThatMayBeSmallerStartsWithFewerPodsAndIsRestored) {
   for (const bool completions_follow : {true, false}) {
     Cluster cluster;

@@ -261,10 +261,10 @@ WriteResult ModelApi::patch(const std::string& path, bool status, const Json& ch
   }
   if (found->second.kind == ResourceKind::kJob &&
       !(next.get("spec", "template") == old.get("spec", "template"))) {
-    const bool free =
-        old.get("spec", "suspend").bool_or(false) &&
-        (old.get("status", "startTime").missing() || has_condition(old, "Suspended")) &&
-        old.get("status", "active").int_or(0) == 0;
+    const bool free = old.get("spec", "suspend").bool_or(false) &&
+                      (old.get("status", "startTime").missing() ||
+                       (!started_templates_are_fixed && has_condition(old, "Suspended"))) &&
+                      old.get("status", "active").int_or(0) == 0;
     if (!free) return fail(ErrorCode::kInvalidArgument, "spec.template: field is immutable");
   }
   if (found->second.kind == ResourceKind::kWorkload && !status &&
@@ -352,7 +352,7 @@ bool ModelApi::reconcile_job(const Json& job) {
       delete_pod(objects_.at(path).object);
     }
     live.clear();
-    next = with_status(next, "startTime", Json());
+    if (!started_templates_are_fixed) next = with_status(next, "startTime", Json());
     if (!has_condition(next, "Suspended")) {
       next = with_condition(next, condition("Suspended", true, now_));
     }

@@ -58,6 +58,9 @@ class ModelApi {
   int grace_steps = 2;
   bool scheduler_on = true;
   bool job_controller_on = true;
+  /// As before Kubernetes 1.36: a stopped Job keeps its start time, and with one its template is
+  /// fixed.
+  bool started_templates_are_fixed = false;
   /// The pin webhook narrows pods of fixed rank to the node of their slot.
   bool pin_webhook_on = true;
 
