@@ -1,5 +1,6 @@
 #include "engine/node_lookup.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 
@@ -26,6 +27,11 @@ NodeLookup::NodeLookup(const std::unordered_map<std::string, std::size_t>& posit
     std::size_t at = slot.hash & mask;
     while (slots_[at].position != kFree) at = (at + 1) & mask;
     slots_[at] = slot;
+    size_ = std::max(size_, position + 1);
+  }
+  followers_ = std::make_unique<std::atomic<std::uint32_t>[]>(size_);
+  for (std::size_t position = 0; position < size_; ++position) {
+    set_follower(position, position + 1);
   }
 }
 

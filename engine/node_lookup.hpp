@@ -1,8 +1,10 @@
 #pragma once
 // Where a node stands in a snapshot, by its name.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,8 +13,9 @@
 
 namespace muster::engine {
 
-/// Immutable. A scheduler call asks it for every node, so an answer costs no allocation and touches
-/// two short runs of memory: a slot, and the name beside its neighbours.
+/// What it answers never changes, and any thread may ask. A scheduler call asks it for every node,
+/// so an answer costs no allocation and touches two short runs of memory: a slot, and the name
+/// beside its neighbours.
 class NodeLookup {
  public:
   NodeLookup() = default;
@@ -20,6 +23,17 @@ class NodeLookup {
 
   /// Nothing: no such node.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
+
+  /// Which node was last asked for after this one, a guess for the next time: kube-scheduler names
+  /// nodes in an order of its own, and the same again in the next call. At first the next position.
+  [[nodiscard]] std::size_t follower(std::size_t position) const {
+    return position < size_ ? followers_[position].load(std::memory_order_relaxed) : 0;
+  }
+  void set_follower(std::size_t position, std::size_t follower) const {
+    if (position >= size_) return;
+    followers_[position].store(static_cast<std::uint32_t>(follower), std::memory_order_relaxed);
+  }
+
   /// Calls visit(name, position) for every node, in an order that means nothing.
   template <class Visit>
   void for_each(const Visit& visit) const {
@@ -42,6 +56,8 @@ class NodeLookup {
 
   std::vector<Slot> slots_;  ///< A power of two, at most half of them taken; empty: no nodes.
   std::string names_;
+  std::size_t size_ = 0;                                     ///< Positions are below it.
+  std::unique_ptr<std::atomic<std::uint32_t>[]> followers_;  ///< By position.
 };
 
 }  // namespace muster::engine

@@ -49,15 +49,17 @@ FoundNode NodeFinder::at(std::size_t position) const {
 
 FoundNode NodeFinder::find(std::string_view name) {
   if (!snapshot_.node_index) return {};
+  const engine::NodeLookup& index = *snapshot_.node_index;
   // A removed node keeps its place for a while, but is not usable: only the index can tell then.
-  if (const FoundNode next = at(next_);
+  if (const FoundNode next = at(index.follower(last_));
       next.node != nullptr && next.table->usable(next.row) && next.table->name(next.row) == name) {
-    ++next_;
+    last_ = next.position;
     return next;
   }
-  const auto found = snapshot_.node_index->find(name);
+  const auto found = index.find(name);
   if (!found) return {};
-  next_ = *found + 1;
+  index.set_follower(last_, *found);
+  last_ = *found;
   return at(*found);
 }
 

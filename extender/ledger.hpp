@@ -34,8 +34,8 @@ struct FoundNode {
   std::size_t row = 0;  ///< Of the node, in `table`.
 };
 
-/// Looks nodes up without an allocation per name, and without a look into the index where names
-/// come in the order of the snapshot, as kube-scheduler's usually do. Not for use by two threads.
+/// Looks nodes up without an allocation per name, and without a search where names come in the
+/// order of the call before. Not for use by two threads.
 class NodeFinder {
  public:
   explicit NodeFinder(const engine::Snapshot& snapshot) : snapshot_(snapshot) {}
@@ -44,7 +44,7 @@ class NodeFinder {
 
  private:
   const engine::Snapshot& snapshot_;
-  std::size_t next_ = 0;  ///< Behind the last node found.
+  std::size_t last_ = 0;  ///< The node found last.
 };
 
 /// The nodes of one answer. Small (a bit per node of the fleet), since answers name hundreds.
