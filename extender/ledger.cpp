@@ -180,7 +180,7 @@ void Ledger::assume_answered(const Uid& uid, Resources requests, Instant until) 
 void Ledger::insert(std::shared_ptr<const ForeignAnswer> answer) {
   const Uid uid = answer->uid;
   erase_answer(uid);
-  if (limits_.answers == 0) return;
+  if (limits_.answers == 0 || gone_.contains(uid.value())) return;
   while (answers_.size() >= limits_.answers) {
     const Uid oldest = answers_by_age_.begin()->second;
     erase_answer(oldest);
@@ -203,12 +203,7 @@ void Ledger::erase_answer(const Uid& uid) {
 void Ledger::observe(const kube::Pod& pod, std::uint64_t generation) {
   const std::lock_guard lock(mutex_);
   const Uid& uid = pod.meta.uid;
-  if (pod.terminal()) {
-    erase_answer(uid);
-    erase_reservation(uid);
-    erase_refusal(uid);
-    return;
-  }
+  if (pod.terminal()) return erase_all(uid);
   const auto found = answers_.find(uid);
   if (!pod.spec.node_name.empty()) {
     // A call that still looks at an older snapshot sees the pod nowhere yet, so the entries stay
@@ -239,9 +234,18 @@ void Ledger::observe(const kube::Pod& pod, std::uint64_t generation) {
 
 void Ledger::forget(const Uid& uid) {
   const std::lock_guard lock(mutex_);
+  erase_all(uid);
+}
+
+void Ledger::erase_all(const Uid& uid) {
   erase_answer(uid);
   erase_reservation(uid);
   erase_refusal(uid);
+  if (!gone_.insert(uid.value()).second) return;
+  gone_by_age_.push_back(uid.value());
+  if (gone_by_age_.size() <= limits_.gone) return;
+  gone_.erase(gone_by_age_.front());
+  gone_by_age_.pop_front();
 }
 
 std::vector<std::shared_ptr<const ForeignAnswer>> Ledger::open_answers(const Uid& except,
@@ -327,6 +331,7 @@ std::vector<NodeName> Ledger::nodes_in_doubt() const {
 
 std::optional<NodeName> Ledger::reserve_slot(const SlotRequest& request) {
   const std::lock_guard lock(mutex_);
+  if (gone_.contains(request.pod.value())) return std::nullopt;
   const auto node = choose_slot(request);
   erase_reservation(request.pod);
   if (node) {
@@ -400,8 +405,8 @@ void Ledger::erase_reservation(const Uid& pod) {
 
 void Ledger::record_refusal(RefusedPod refused) {
   const std::lock_guard lock(mutex_);
-  if (limits_.refusals == 0) return;
   const Uid uid = refused.pod.meta.uid;
+  if (limits_.refusals == 0 || gone_.contains(uid.value())) return;
   auto pod = std::make_shared<const RefusedPod>(std::move(refused));
   if (const auto found = refused_.find(uid); found != refused_.end()) {
     found->second.pod = std::move(pod);

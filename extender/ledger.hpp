@@ -15,6 +15,7 @@
 #include "kube/codec/objects.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace muster::extender {
@@ -125,6 +127,7 @@ struct LedgerLimits {
   std::size_t answers = 4096;
   std::size_t reservations = 65536;
   std::size_t refusals = 1024;
+  std::size_t gone = 8192;
 };
 
 struct LedgerStats {
@@ -135,6 +138,9 @@ struct LedgerStats {
 };
 
 /// Safe from any thread; no call holds its lock for longer than a walk over the entries.
+///
+/// kube-scheduler may ask about a pod that was deleted a moment ago. What is said then is not
+/// noted, as nothing would ever end it: the last LedgerLimits::gone pods that ended are remembered.
 class Ledger {
  public:
   explicit Ledger(LedgerLimits limits = {}) : limits_(limits) {}
@@ -154,7 +160,7 @@ class Ledger {
   /// published. Ends the entry of a pod that is bound, terminal, or whose PodScheduled=False is
   /// news since the answer.
   void observe(const kube::Pod& pod, std::uint64_t generation);
-  /// The pod was deleted.
+  /// The pod was deleted, or is unable to run any more.
   void forget(const Uid& uid);
 
   /// Answers that are open for whoever looks at the snapshot of `generation`, oldest first,
@@ -175,8 +181,8 @@ class Ledger {
 
   /// The slot of a member. With a rank: the rank's, unless another live pod has the same rank.
   /// Without: the one it had, if it still can be had, else the first free one that is offered and
-  /// given to no one else. Nothing: it is surplus, or no free slot is offered. Given slots stay
-  /// given until the pod is seen bound or gone.
+  /// given to no one else. Nothing: it is surplus, no free slot is offered, or the pod is gone.
+  /// Given slots stay given until the pod is seen bound or gone.
   [[nodiscard]] std::optional<NodeName> reserve_slot(const SlotRequest& request);
 
   /// The pod was refused everywhere; replaces its former entry.
@@ -218,6 +224,7 @@ class Ledger {
   void set_reservation(const Uid& pod, const Group& group, const Slot& slot);
   void erase_reservation(const Uid& pod);
   void erase_refusal(const Uid& uid);
+  void erase_all(const Uid& uid);
 
   const LedgerLimits limits_;
   mutable std::mutex mutex_;  ///< Guards everything below.
@@ -232,6 +239,8 @@ class Ledger {
   std::map<std::uint64_t, Uid> reservations_by_age_;
   std::map<Uid, Refused> refused_;
   std::map<std::uint64_t, Uid> refused_by_age_;
+  std::unordered_set<std::string> gone_;  ///< Uids.
+  std::deque<std::string> gone_by_age_;
   std::uint64_t dropped_ = 0;
 };
 

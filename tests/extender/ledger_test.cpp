@@ -231,6 +231,43 @@ TEST(Ledger, IsBoundedAndDropsTheOldest) {
   EXPECT_EQ(stats.dropped, 4U);  // One answer, two refusals, one slot.
 }
 
+// kube-scheduler asks about a copy of the pod that is older than its deletion.
+TEST(Ledger, NothingIsNotedOfAPodThatIsGone) {
+  SnapshotBuilder world;
+  world.node("n1");
+  const auto snapshot = world.build(1);
+  Ledger ledger(LedgerLimits{.gone = 2});
+  const auto slot = [&](const char* pod) {
+    return ledger.reserve_slot(
+        SlotRequest{.owner = Uid("g"),
+                    .pod_set = PodSetName("main"),
+                    .pod = Uid(pod),
+                    .rank = 0,
+                    .free = {NodeName("n1")},
+                    .is_bound = [](const Uid&, const NodeName&) { return false; },
+                    .is_offered = [](const NodeName&) { return true; }});
+  };
+  ledger.forget(Uid("gone"));
+  ledger.forget(Uid("gone"));
+  EXPECT_FALSE(slot("gone"));
+  EXPECT_TRUE(slot("its-replacement"));  // The rank is not taken.
+  ledger.record(answer_of("gone", world, snapshot, 1, {"n1"}));
+  ledger.record_refusal(RefusedPod{foreign_pod("gone", 1), AnsweredNodes(snapshot.node_index), 1});
+  EXPECT_TRUE(ledger.open_answers(Uid("x"), 1, kStart).empty());
+  EXPECT_EQ(ledger.stats().answers, 0U);
+  EXPECT_EQ(ledger.stats().refusals, 0U);
+
+  kube::Pod ended = foreign_pod("ended", 1);
+  ended.phase = "Failed";
+  ledger.observe(ended, 1);
+  ledger.record(answer_of("ended", world, snapshot, 1, {"n1"}));
+  EXPECT_EQ(ledger.stats().answers, 0U);
+
+  ledger.forget(Uid("third"));  // Only so many are remembered.
+  ledger.record(answer_of("gone", world, snapshot, 1, {"n1"}));
+  EXPECT_EQ(ledger.stats().answers, 1U);
+}
+
 TEST(Ledger, BearsBeingUsedFromTwoThreads) {
   SnapshotBuilder world;
   world.node("n1");
