@@ -356,7 +356,7 @@ class Run {
       }
     }
     std::stable_sort(pending.begin(), pending.end(), [](const Entry* a, const Entry* b) {
-      return engine::pending_order(a->spec) < engine::pending_order(b->spec);
+      return engine::queue_order(a->spec, b->spec) < 0;
     });
     for (Entry* entry : pending) {
       const Waiting& why = outcome_.report.workloads[entry->key.to_string()].waiting;

@@ -82,8 +82,13 @@ class Attempter {
 
   Attempt try_once() {
     Attempt result;
+    hopeless_.reset();
     result.assignment = assign_flavors(state_, workload_, queue_, options_);
     if (result.assignment.mode != Mode::kPreempt) return result;
+    if (hopeless_ && hopeless_->first == result.assignment.amounts &&
+        hopeless_->second == result.assignment.needed) {
+      return result;
+    }
     const Admission& wanted = result.assignment.admission;
     result.victims = find(result.assignment.amounts, result.assignment.needed, [&] {
       Admission tried = wanted;
@@ -107,7 +112,10 @@ class Attempter {
 
   OracleAnswer ask(const OracleQuery& query) {
     const auto victims = find(query.amounts, query.needed, query.nodes_fit);
-    if (!victims) return {Oracle::kNoCandidates, highest_level(state_, query)};
+    if (!victims) {
+      if (!query.nodes_fit) hopeless_.emplace(query.amounts, query.needed);
+      return {Oracle::kNoCandidates, highest_level(state_, query)};
+    }
     bool own = false;
     Trial gone(state_);
     for (const WorkloadKey& key : state_.evicting) {
@@ -132,6 +140,8 @@ class Attempter {
   std::size_t& work_;
   const SearchOptions& search_;
   AssignOptions options_;
+  /// What the last question found nobody to take for, whatever the nodes.
+  std::optional<std::pair<quota::FrAmounts, std::vector<quota::FrId>>> hopeless_;
 };
 
 std::int64_t slack(const PodSetSpec& pod_set) {

@@ -35,10 +35,11 @@ class Collector {
 
  private:
   [[nodiscard]] bool uses_needed(const Candidate& candidate) const {
-    return std::any_of(request_.needed.begin(), request_.needed.end(), [&](quota::FrId fr) {
-      if (candidate.hold == nullptr) return candidate.record->usage.contains(state_.tree.fr(fr));
-      return std::any_of(candidate.hold->amounts.begin(), candidate.hold->amounts.end(),
-                         [&](const auto& entry) { return entry.first == fr; });
+    const quota::FrAmounts& amounts =
+        candidate.hold == nullptr ? candidate.record->charged : candidate.hold->amounts;
+    return std::any_of(amounts.begin(), amounts.end(), [&](const auto& entry) {
+      return std::find(request_.needed.begin(), request_.needed.end(), entry.first) !=
+             request_.needed.end();
     });
   }
 
@@ -49,8 +50,8 @@ class Collector {
     candidate.queue = queue;
     const auto holders = state_.holders.find(state_.tree.queue_name(queue));
     if (holders != state_.holders.end()) {
-      for (const WorkloadKey& key : holders->second) {
-        candidate.record = &state_.workloads.at(key);
+      for (const WorkloadRecord* record : holders->second) {
+        candidate.record = record;
         if (candidate.record->phase != Phase::kEvicting && uses_needed(candidate)) visit(candidate);
       }
     }

@@ -22,19 +22,19 @@ struct Pass::Nomination {
 
 std::optional<Head> Pass::only_head(const ClusterQueueName& name) {
   const ClusterQueueSpec& queue = state_.queues.at(name);
-  const Cursor& cursor = cursors_.at(name);
+  Cursor& cursor = cursors_.at(name);
   const auto parked = state_.parked.find(name);
   const auto sticky = state_.sticky.find(name);
   std::optional<Head> best;
-  for (const auto& [class_key, same] : state_.pending.at(name)) {
-    if (cursor.dropped.contains(class_key)) continue;
-    for (const PendingOrder& member : same.members) {
-      if (parked != state_.parked.end() && parked->second.contains(member.key)) continue;
-      const auto& requeue_at = state_.workloads.at(member.key).spec.requeue_at;
-      if (requeue_at && *requeue_at > now_) continue;
-      const bool first = sticky != state_.sticky.end() && sticky->second == member.key;
-      if (first || !best || goes_before(queue, member, best->order)) {
-        best = Head{0, member, name, class_key, {}};
+  for (const Turn& turn : cursor.turns) {
+    if (turn.dropped) continue;
+    for (WorkloadRecord* const member : turn.same->members) {
+      const WorkloadKey& key = member->spec.key;
+      if (parked != state_.parked.end() && parked->second.contains(key)) continue;
+      if (!is_due(member->spec)) continue;
+      const bool first = sticky != state_.sticky.end() && sticky->second == key;
+      if (first || !best || goes_before(queue, *member, *best->record)) {
+        best = Head{0, member, name, {}};
       }
       if (first) return best;
     }
@@ -43,8 +43,8 @@ std::optional<Head> Pass::only_head(const ClusterQueueName& name) {
 }
 
 Pass::Nomination Pass::nominate(const Head& head) {
-  const WorkloadSpec& spec = state_.workloads.at(head.order.key).spec;
-  Nomination nomination{head, attempt(state_, spec, state_.queues.at(head.queue), work_)};
+  Nomination nomination{head,
+                        attempt(state_, head.record->spec, state_.queues.at(head.queue), work_)};
   nomination.head.borrow_level = nomination.found.assignment.borrow_level;
   nomination.head.amounts = nomination.found.assignment.amounts;
   return nomination;
@@ -63,19 +63,19 @@ void Pass::run_cycle(const std::vector<ClusterQueueName>& queues, std::vector<Ef
 void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
   const Head& head = nomination.head;
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
-  WorkloadRecord& record = state_.workloads.at(head.order.key);
+  WorkloadRecord& record = *head.record;
   const bool strict = queue.strategy == QueueingStrategy::kStrictFifo;
   const Assignment& assignment = nomination.found.assignment;
   if (!nomination.found.works()) {
     if (assignment.mode == Mode::kPreempt) reserve_for(head, assignment);
     if (strict) {
-      cursors_[head.queue].dropped.insert(head.class_key);
+      cursors_.at(head.queue).turn(*record.pending_class).dropped = true;
     } else {
-      state_.parked[head.queue].insert(head.order.key);
+      state_.parked[head.queue].insert(record.spec.key);
       state_.want_pass();
     }
-    give_verdict(head.queue, head.class_key, assignment.why, effects);
-    if (strict) block_behind(head.queue, head.order.key, effects);
+    give_verdict(head.queue, *record.pending_class, assignment.why, effects);
+    if (strict) block_behind(head.queue, record.spec.key, effects);
     return;
   }
   // What an earlier head of this pass took makes this one wait for the next pass.
@@ -85,7 +85,7 @@ void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
     if (place_all(state_, record.spec, placed.admission, nullptr)) admit(record, placed, effects);
     return;
   }
-  if (!strict) state_.sticky[head.queue] = head.order.key;
+  if (!strict) state_.sticky[head.queue] = record.spec.key;
   await(record, assignment, *nomination.found.victims, effects);
 }
 
@@ -119,7 +119,7 @@ void Pass::reserve_for(const Head& head, const Assignment& assignment) {
     }
     kept.amounts.emplace_back(fr, reserved);
   }
-  state_.add_hold(head.order.key, std::move(kept));
+  state_.add_hold(head.record->spec.key, std::move(kept));
 }
 
 }  // namespace muster::engine

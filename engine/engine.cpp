@@ -278,8 +278,8 @@ std::shared_ptr<const Snapshot> Engine::publish() {
 std::optional<Explanation> Engine::explanation(const WorkloadKey& key) const {
   const WorkloadRecord* record = state_->find(key);
   if (record == nullptr || record->phase != Phase::kPending) return std::nullopt;
-  if (record->class_key.empty()) return state_->homeless_reason(*record);
-  return state_->pending.at(record->queue).at(record->class_key).verdict;
+  if (record->pending_class == nullptr) return state_->homeless_reason(*record);
+  return record->pending_class->verdict;
 }
 
 std::vector<std::string> Engine::check_invariants() const {

@@ -6,7 +6,9 @@
 #include "quota/fair_share.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -16,97 +18,163 @@ namespace {
 using quota::FairShare;
 using quota::NodeIndex;
 
-/// Who may go, by the queue they are in: first holds, for nobody who runs has to go for what only
-/// waits; each kind in its order.
-using CandidateMap = std::map<NodeIndex, std::deque<Candidate>>;
+/// Who may go of one queue: first holds, for nobody who runs has to go for what only waits; each
+/// kind in its order.
+using CandidateList = std::deque<Candidate>;
 
 /// From which queue to take next: down from the root always to the child with the highest share. A
 /// cohort goes before a queue of the same share, queues of the same share go by their first
 /// candidates. Whoever does not borrow is left alone, but for the preemptor's own queue and the
 /// cohorts above it.
+///
+/// Most searches end without a victim, so nobody is looked at before it is their queue's turn.
 class Targets {
  public:
-  Targets(const State& state, NodeIndex own, CandidateMap candidates)
-      : tree_(state.tree),
+  using Collect = std::function<CandidateList(NodeIndex)>;
+
+  /// `by_share`: of others nothing may be taken while the preemptor's side has the larger share.
+  Targets(State& state, NodeIndex own, bool by_share, Collect collect)
+      : state_(state),
+        tree_(state.tree),
         own_(own),
-        candidates_(std::move(candidates)),
+        by_share_(by_share),
+        collect_(std::move(collect)),
+        lists_(tree_.size()),
         shares_(tree_.size()),
-        dropped_(tree_.size(), false) {}
+        touched_(tree_.size(), false),
+        dropped_(tree_.size(), false),
+        aside_(tree_.size(), false) {
+    recount(own_);
+    for (const WorkloadKey& key : state.evicting) {
+      const auto queue = state.workloads.at(key).charged_to;
+      if (queue) recount(*queue);
+    }
+  }
 
   /// Nothing when no queue is left that something may be taken from.
   [[nodiscard]] std::optional<NodeIndex> next() {
     const NodeIndex root = tree_.root(own_);
-    while (!dropped_[root.value()] && may_give(root)) {
+    while (!dropped_[root.value()]) {
       NodeIndex node = root;
       while (!tree_.is_queue(node)) {
         const auto child = highest_child(node);
         if (!child) break;
         node = *child;
       }
-      if (tree_.is_queue(node)) return node;
+      if (tree_.is_queue(node) && has_candidate(node)) return node;
       drop(node);
     }
     return std::nullopt;
   }
 
-  [[nodiscard]] bool has_candidate(NodeIndex queue) const {
-    const auto found = candidates_.find(queue);
-    return found != candidates_.end() && !found->second.empty();
-  }
+  [[nodiscard]] bool has_candidate(NodeIndex queue) { return !list(queue).empty(); }
   /// Precondition: has_candidate.
   Candidate pop(NodeIndex queue) {
-    std::deque<Candidate>& list = candidates_.at(queue);
-    const Candidate first = list.front();
-    list.pop_front();
+    const Candidate first = list(queue).front();
+    list(queue).pop_front();
     return first;
   }
   void drop(NodeIndex node) { dropped_[node.value()] = true; }
+  /// Those of the queue that were passed over unseen, since their side has the smaller share.
+  [[nodiscard]] CandidateList set_aside(NodeIndex queue) {
+    for (std::optional<NodeIndex> node = queue; node; node = tree_.parent(*node)) {
+      if (aside_[node->value()]) return list(queue);
+    }
+    return {};
+  }
 
   [[nodiscard]] const FairShare& share(NodeIndex node) {
+    if (!touched_[node.value()]) return state_.shares.of(tree_, node);
     std::optional<FairShare>& known = shares_[node.value()];
     if (!known) known = quota::dominant_share(tree_, node);
     return *known;
   }
-  /// Usage of the queue changed.
+  /// Usage of the queue changed in the trial.
   void recount(NodeIndex queue) {
     for (std::optional<NodeIndex> node = queue; node; node = tree_.parent(*node)) {
       shares_[node->value()].reset();
+      touched_[node->value()] = true;
     }
   }
 
  private:
-  [[nodiscard]] bool may_give(NodeIndex node) {
-    if (tree_.is_queue(node)) return has_candidate(node) && (node == own_ || borrows(node));
-    return tree_.is_ancestor_or_self(node, own_) || borrows(node);
+  [[nodiscard]] CandidateList& list(NodeIndex queue) {
+    std::optional<CandidateList>& known = lists_[queue.value()];
+    if (!known) known = collect_(queue);
+    return *known;
   }
-  [[nodiscard]] bool borrows(NodeIndex node) { return share(node).borrowing(); }
+
+  [[nodiscard]] bool may_give(NodeIndex node) {
+    if (node == own_) return has_candidate(node);
+    return tree_.is_ancestor_or_self(node, own_) || share(node).borrowing();
+  }
 
   [[nodiscard]] std::optional<NodeIndex> highest_child(NodeIndex cohort) {
-    std::optional<NodeIndex> best;
+    while (true) {
+      const std::vector<NodeIndex> highest = highest_children(cohort);
+      if (highest.empty()) return std::nullopt;
+      if (leave_to_others(cohort, highest.front())) return std::nullopt;
+      if (!tree_.is_queue(highest.front())) return highest.front();  // Cohorts stand first.
+      if (const auto first = first_of(highest)) return first;
+    }
+  }
+
+  /// In the order of children.
+  [[nodiscard]] std::vector<NodeIndex> highest_children(NodeIndex cohort) {
+    std::vector<NodeIndex> highest;
     for (const NodeIndex child : tree_.children(cohort)) {
       if (dropped_[child.value()]) continue;
       // Usage only shrinks here: who gives nothing now gives nothing later.
       if (!may_give(child)) {
         drop(child);
-      } else if (!best || higher(child, *best)) {
-        best = child;
+        continue;
+      }
+      const auto order = highest.empty() ? std::strong_ordering::equal
+                                         : share(child).compare(share(highest.front()));
+      if (order < 0) continue;
+      if (order > 0) highest.clear();
+      highest.push_back(child);
+    }
+    return highest;
+  }
+
+  /// On the preemptor's side nothing is left to take, so its share is final; when it is above the
+  /// highest of the others, no strategy allows anyone of them.
+  [[nodiscard]] bool leave_to_others(NodeIndex cohort, NodeIndex highest) {
+    if (!by_share_ || !tree_.is_ancestor_or_self(cohort, own_)) return false;
+    const NodeIndex mine = tree_.child_towards(cohort, own_);
+    if (!dropped_[mine.value()] || share(mine) <= share(highest)) return false;
+    for (const NodeIndex child : tree_.children(cohort)) {
+      if (!dropped_[child.value()]) aside_[child.value()] = true;
+    }
+    return true;
+  }
+
+  /// The queue with the first candidate, the preemptor's own last; those without one are dropped.
+  [[nodiscard]] std::optional<NodeIndex> first_of(const std::vector<NodeIndex>& queues) {
+    std::optional<NodeIndex> best;
+    for (const NodeIndex queue : queues) {
+      if (!has_candidate(queue)) {
+        drop(queue);
+      } else if (!best || *best == own_ ||
+                 (queue != own_ &&
+                  cheaper(*list(queue).front().record, *list(*best).front().record))) {
+        best = queue;
       }
     }
     return best;
   }
 
-  [[nodiscard]] bool higher(NodeIndex a, NodeIndex b) {
-    if (const auto order = share(a).compare(share(b)); order != 0) return order > 0;
-    if (!tree_.is_queue(a) || !tree_.is_queue(b)) return false;  // Cohorts stand first.
-    if (a == own_ || b == own_) return b == own_;
-    return cheaper(*candidates_.at(a).front().record, *candidates_.at(b).front().record);
-  }
-
+  State& state_;
   const quota::QuotaTree& tree_;
   NodeIndex own_;
-  CandidateMap candidates_;
-  std::vector<std::optional<FairShare>> shares_;  ///< By node; absent: count anew.
-  std::vector<bool> dropped_;                     ///< By node.
+  bool by_share_;
+  Collect collect_;
+  std::vector<std::optional<CandidateList>> lists_;  ///< By queue; absent: not looked at yet.
+  std::vector<std::optional<FairShare>> shares_;     ///< By touched node; absent: count anew.
+  std::vector<bool> touched_;                        ///< By node: the trial changed its usage.
+  std::vector<bool> dropped_;                        ///< By node.
+  std::vector<bool> aside_;                          ///< By node: all below that is not dropped.
 };
 
 class FairSearch {
@@ -122,7 +190,6 @@ class FairSearch {
   std::optional<std::vector<Victim>> run() {
     if (trial_.fits(true)) return std::vector<Victim>();
     if (request_.search.reach == Reach::kLeavingOnly) return std::nullopt;
-    if (!may_find_victims(trial_)) return std::nullopt;
     // All shares from here on are those with the preemptor.
     const Trial::Checkpoint start = trial_.checkpoint();
     quota::UsageLog mine;
@@ -153,11 +220,23 @@ class FairSearch {
 
   bool search() {
     within_nominal_ = tree_.within_nominal(queue_, request_.needed);
-    CandidateMap refused;
-    bool found = first_strategy(refused);
-    if (!found && strategies().size() > 1) found = second_strategy(refused);
+    Targets targets(state_, queue_, !within_nominal_,
+                    [this](NodeIndex queue) { return candidates_of(queue); });
+    std::map<NodeIndex, CandidateList> refused;
+    bool found = first_strategy(targets, refused);
+    if (!found && !hopeless_ && strategies().size() > 1) found = second_strategy(targets, refused);
     if (found) reduce();
     return found;
+  }
+
+  /// All together would not be enough. Asked before the first one is taken.
+  [[nodiscard]] bool hopeless() {
+    if (!taken_.empty()) return false;
+    quota::UsageLog log;
+    tree_.remove_usage(queue_, request_.amounts, &log);
+    hopeless_ = !may_find_victims(trial_);
+    tree_.restore(log, 0);
+    return hopeless_;
   }
 
   [[nodiscard]] const std::vector<FairStrategy>& strategies() const {
@@ -170,36 +249,32 @@ class FairSearch {
     return {tree_.child_towards(meeting, queue_), tree_.child_towards(meeting, other)};
   }
 
-  [[nodiscard]] CandidateMap candidates() {
+  [[nodiscard]] CandidateList candidates_of(NodeIndex queue) {
     const PreemptionSpec& spec = state_.queues.at(request_.queue).preemption;
-    CandidateMap result;
-    for (const NodeIndex queue : tree_.queues_below(tree_.root(queue_))) {
-      const bool own = queue == queue_;
-      const PreemptionPolicy policy = own ? spec.within_cluster_queue : spec.reclaim_within_cohort;
-      if (policy == PreemptionPolicy::kNever) continue;
-      if (!own && tree_.within_nominal(queue, request_.needed)) continue;
-      std::deque<Candidate> list = running_in(queue, policy);
-      const std::vector<Candidate> holds = holds_in(queue, policy);
-      list.insert(list.begin(), holds.begin(), holds.end());
-      if (!list.empty()) result.emplace(queue, std::move(list));
-    }
-    return result;
+    const bool own = queue == queue_;
+    const PreemptionPolicy policy = own ? spec.within_cluster_queue : spec.reclaim_within_cohort;
+    if (policy == PreemptionPolicy::kNever) return {};
+    if (!own && tree_.within_nominal(queue, request_.needed)) return {};
+    CandidateList list = running_in(queue, policy);
+    const std::vector<Candidate> holds = holds_in(queue, policy);
+    list.insert(list.begin(), holds.begin(), holds.end());
+    return list;
   }
 
-  [[nodiscard]] std::deque<Candidate> running_in(NodeIndex queue, PreemptionPolicy policy) {
-    std::deque<Candidate> list;
+  [[nodiscard]] CandidateList running_in(NodeIndex queue, PreemptionPolicy policy) {
+    CandidateList list;
     const auto holders = state_.holders.find(tree_.queue_name(queue));
     if (holders == state_.holders.end()) return list;
-    for (const WorkloadKey& key : holders->second) {
-      const WorkloadRecord& record = state_.workloads.at(key);
+    for (const WorkloadRecord* const holder : holders->second) {
+      const WorkloadRecord& record = *holder;
       if (record.phase == Phase::kEvicting) continue;
-      if (!uses_any(state_, record, request_.needed)) continue;
+      if (!uses_any(record, request_.needed)) continue;
       if (!policy_allows(policy, *request_.preemptor, record.spec)) continue;
       const auto spared = state_.spared(record, *request_.preemptor);
       if (!spared) {
         list.push_back(Candidate{.record = &record, .queue = queue});
       } else if (request_.search.spared != nullptr) {
-        request_.search.spared->emplace(key, *spared);
+        request_.search.spared->emplace(record.spec.key, *spared);
       }
     }
     const CandidateOrder order(state_, tree_.queue_name(queue));
@@ -229,17 +304,17 @@ class FairSearch {
     return list;
   }
 
-  [[nodiscard]] quota::FrAmounts amounts_of(const Candidate& who) const {
-    return who.hold != nullptr ? who.hold->amounts : tree_.to_fr_amounts(who.record->usage);
+  [[nodiscard]] static const quota::FrAmounts& amounts_of(const Candidate& who) {
+    return who.hold != nullptr ? who.hold->amounts : who.record->charged;
   }
 
   /// Takes until it fits. `refused`: whom the strategy did not allow.
-  bool first_strategy(CandidateMap& refused) {
-    Targets targets(state_, queue_, candidates());
+  bool first_strategy(Targets& targets, std::map<NodeIndex, CandidateList>& refused) {
     while (const auto target = targets.next()) {
       if (*target == queue_ || within_nominal_) {
         const PreemptionRule rule = *target == queue_ ? PreemptionRule::kInClusterQueue
                                                       : PreemptionRule::kInCohortReclamation;
+        if (hopeless()) return false;
         if (take(targets, targets.pop(*target), rule)) return true;
         continue;
       }
@@ -250,6 +325,7 @@ class FairSearch {
         const Candidate who = targets.pop(*target);
         // Their share without the victim is no larger: then no strategy allows anyone.
         if (mine <= theirs && allows(strategies().front(), mine, theirs, meet.theirs, who)) {
+          if (hopeless()) return false;
           if (take(targets, who, PreemptionRule::kInCohortFairSharing)) return true;
           break;
         }
@@ -260,8 +336,15 @@ class FairSearch {
   }
 
   /// One of each queue that the first strategy left. What was taken stays taken.
-  bool second_strategy(CandidateMap& refused) {
-    Targets targets(state_, queue_, std::move(refused));
+  bool second_strategy(Targets& first, const std::map<NodeIndex, CandidateList>& refused) {
+    Targets targets(state_, queue_, true, [&](NodeIndex queue) {
+      const auto known = refused.find(queue);
+      CandidateList list = known == refused.end() ? CandidateList() : known->second;
+      const CandidateList rest = first.set_aside(queue);
+      list.insert(list.end(), rest.begin(), rest.end());
+      return list;
+    });
+    for (const Taken& taken : taken_) targets.recount(taken.who.queue);
     while (const auto target = targets.next()) {
       const Sides meet = sides(*target);
       const FairShare mine = targets.share(meet.mine);
@@ -269,6 +352,7 @@ class FairSearch {
       const Candidate who = targets.pop(*target);
       targets.drop(*target);
       if (!allows(strategies()[1], mine, theirs, meet.theirs, who)) continue;
+      if (hopeless()) return false;
       if (take(targets, who, PreemptionRule::kInCohortFairSharing)) return true;
     }
     return false;
@@ -365,6 +449,7 @@ class FairSearch {
   NodeIndex queue_;
   PreemptionTrial trial_;
   bool within_nominal_ = false;  ///< The preemptor's queue with it, of all that is short.
+  bool hopeless_ = false;
   std::vector<Taken> taken_;
 };
 

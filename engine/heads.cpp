@@ -3,13 +3,17 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace muster::engine {
 
+bool goes_before(const Head& a, const Head& b) {
+  const auto order = queue_order(a.record->spec, b.record->spec);
+  return order != 0 ? order < 0 : a.queue < b.queue;
+}
+
 bool Head::operator<(const Head& other) const {
-  return std::tie(borrow_level, order, queue) <
-         std::tie(other.borrow_level, other.order, other.queue);
+  if (borrow_level != other.borrow_level) return borrow_level < other.borrow_level;
+  return goes_before(*this, other);
 }
 
 Tournament::Tournament(quota::QuotaTree& tree) : tree_(tree), seats_(tree.size()) {
@@ -38,7 +42,7 @@ std::optional<Head> Tournament::pop() {
   for (const quota::NodeIndex root : roots_) {
     const auto winner = seat(root).winner;
     if (!winner) continue;
-    if (!best || heads_.at(*winner).order < heads_.at(*best).order) best = winner;
+    if (!best || goes_before(heads_.at(*winner), heads_.at(*best))) best = winner;
   }
   mark_stale(*best);
   auto taken = heads_.extract(*best);
@@ -89,9 +93,7 @@ bool Tournament::before(quota::NodeIndex a, quota::NodeIndex b) const {
   const Seat& right = seat(b);
   if (left.borrowing != right.borrowing) return right.borrowing;
   if (const auto order = left.share.compare(right.share); order != 0) return order < 0;
-  const Head& first = heads_.at(*left.winner);
-  const Head& second = heads_.at(*right.winner);
-  return std::tie(first.order, first.queue) < std::tie(second.order, second.queue);
+  return goes_before(heads_.at(*left.winner), heads_.at(*right.winner));
 }
 
 Heads::Heads(State& state) {

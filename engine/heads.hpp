@@ -15,13 +15,15 @@ namespace muster::engine {
 /// The next workload of one queue.
 struct Head {
   std::int64_t borrow_level = 0;
-  PendingOrder order;
+  WorkloadRecord* record = nullptr;
   ClusterQueueName queue;
-  std::string class_key;
   quota::FrAmounts amounts;  ///< What it would use; empty: no flavor would do.
   /// Lower borrow level first, then priority, age, uid.
   bool operator<(const Head& other) const;
 };
+
+/// By priority, age, uid, whatever they borrow.
+[[nodiscard]] bool goes_before(const Head& a, const Head& b);
 
 /// Which head of a cohort tree has its turn under fair sharing (semantics c.4): in each cohort the
 /// children compete, each for the best head below it, by what their share would be with that head.

@@ -95,8 +95,9 @@ class Chooser {
     option.reserved_us =
         record.reserved_at.value_or(Instant{std::numeric_limits<std::int64_t>::max()}).us;
     for (const quota::FrId fr : trial_.request().needed) {
-      const auto found = record.usage.find(trial_.state().tree.fr(fr));
-      option.sizes.push_back(found == record.usage.end() ? Amount() : found->second);
+      const auto found = std::find_if(record.charged.begin(), record.charged.end(),
+                                      [&](const auto& entry) { return entry.first == fr; });
+      option.sizes.push_back(found == record.charged.end() ? Amount() : found->second);
     }
     all_.push_back(std::move(option));
   }

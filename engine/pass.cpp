@@ -26,7 +26,7 @@ bool Pass::must_look_at_all() const {
 }
 
 bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
-  std::vector<std::tuple<ClusterQueueName, std::string, Explanation>> verdicts;
+  std::vector<std::tuple<ClusterQueueName, PendingClass*, Explanation>> verdicts;
   for (const auto& [name, keys] : fresh_) {
     const auto classes = state_.pending.find(name);
     if (classes == state_.pending.end()) continue;
@@ -35,16 +35,15 @@ bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
     for (const std::string& key : keys) {
       const auto same = classes->second.find(key);
       if (same == classes->second.end()) continue;
-      const std::set<PendingOrder>& members = same->second.members;
-      const auto due = std::find_if(members.begin(), members.end(), [&](const auto& member) {
-        return is_due(state_.workloads.at(member.key).spec);
-      });
+      const RecordsInOrder& members = same->second.members;
+      const auto due = std::find_if(members.begin(), members.end(),
+                                    [&](const auto* member) { return is_due(member->spec); });
       if (due == members.end()) continue;
-      const WorkloadRecord* const first = &state_.workloads.at(due->key);
+      const WorkloadRecord* const first = *due;
       // It may take less than the others of its class.
       if (State::went_round(*first)) return false;
       if (auto unusable = unusable_class(queue, first->spec)) {
-        verdicts.emplace_back(name, key, *std::move(unusable));
+        verdicts.emplace_back(name, &same->second, *std::move(unusable));
         continue;
       }
       if (queue.strategy == QueueingStrategy::kStrictFifo) return false;
@@ -53,10 +52,10 @@ bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
       Attempt tried = try_for(*first, Reach::kAny);
       if (tried.works()) return false;
       add_spared(tried.assignment.why);
-      verdicts.emplace_back(name, key, std::move(tried.assignment.why));
+      verdicts.emplace_back(name, &same->second, std::move(tried.assignment.why));
     }
   }
-  for (const auto& [name, key, why] : verdicts) give_verdict(name, key, why, effects);
+  for (const auto& [name, same, why] : verdicts) give_verdict(name, *same, why, effects);
   return true;
 }
 
@@ -85,18 +84,28 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
       if (refuses_all_fresh(budget, effects)) return true;
       look_at_all();
     }
-    std::vector<ClusterQueueName> queues;
-    for (const auto& [name, classes] : state_.pending) queues.push_back(name);
-    for (const ClusterQueueName& name : queues) start_queue(name, effects);
-    if (!state_.options.improvements.every_class) {
-      run_cycle(queues, effects);
-      return true;
-    }
+    for (const auto& [name, classes] : state_.pending) queues_.push_back(name);
+  }
+  const auto spent = [&] { return budget != 0 && work_ >= budget; };
+  for (; begun_ < queues_.size(); ++begun_) {
+    if (spent()) return false;
+    start_queue(queues_[begun_], effects);
+  }
+  if (!state_.options.improvements.every_class) {
+    run_cycle(queues_, effects);
+    return true;
+  }
+  if (!held_) {
+    held_ = true;
     hold_for_preemptors();
-    for (const ClusterQueueName& name : queues) push_head(name, effects);
+  }
+  for (; entered_ < queues_.size(); ++entered_) {
+    if (spent()) return false;
+    ++work_;
+    push_head(queues_[entered_], effects);
   }
   while (!heads_.empty()) {
-    if (budget != 0 && work_ >= budget) return false;
+    if (spent()) return false;
     const Head head = heads_.pop();
     ++work_;
     // Shares give no order between a head and who holds: under fair sharing those go last.
@@ -107,7 +116,7 @@ bool Pass::run(std::size_t budget, std::vector<Effect>& effects) {
     push_head(head.queue, effects);
   }
   while (!waiting_.empty()) {
-    if (budget != 0 && work_ >= budget) return false;
+    if (spent()) return false;
     settle_first_preemptor(effects);
   }
   return true;
@@ -134,9 +143,9 @@ void Pass::drain_stopped(std::vector<Effect>& effects) {
   for (const auto& [name, queue] : state_.queues) {
     const auto held = state_.holders.find(name);
     if (queue.stop_policy == StopPolicy::kNone || held == state_.holders.end()) continue;
-    for (const WorkloadKey& key : held->second) {
-      if (!stops(queue.stop_policy, state_.workloads.at(key))) continue;
-      leaving.emplace(std::pair(name, key), EvictionReason::kClusterQueueStopped);
+    for (const WorkloadRecord* const record : held->second) {
+      if (!stops(queue.stop_policy, *record)) continue;
+      leaving.emplace(std::pair(name, record->spec.key), EvictionReason::kClusterQueueStopped);
     }
   }
   for (const auto& [name, local] : state_.local_queues) {
@@ -184,41 +193,41 @@ std::optional<Explanation> Pass::unusable_class(const ClusterQueueSpec& queue,
 }
 
 void Pass::start_queue(const ClusterQueueName& name, std::vector<Effect>& effects) {
+  constexpr std::size_t kClassesOfWork = 16;  // As much as one look at a workload.
   const ClusterQueueSpec& queue = state_.queues.at(name);
   Cursor& cursor = cursors_[name];
   const auto problem = state_.problem_of(queue);
-  std::vector<std::pair<std::string, Explanation>> verdicts;
-  for (const auto& [class_key, same] : state_.pending.at(name)) {
+  for (auto& [key, same] : state_.pending.at(name)) {
+    cursor.places.emplace(&same, cursor.turns.size());
+    Turn& turn = cursor.turns.emplace_back();
+    turn.same = &same;
+    std::optional<Explanation> verdict;
     if (problem) {
       const PendingReason reason =
           problem->reason == "Stopped" ? PendingReason::kSuspended : PendingReason::kMisconfigured;
-      verdicts.emplace_back(class_key,
-                            Explanation{reason, {QueueUnusable{problem->message, problem->needs}}});
-      continue;
+      verdict = Explanation{reason, {QueueUnusable{problem->message, problem->needs}}};
+    } else {
+      verdict = unusable_class(queue, (*same.members.begin())->spec);
     }
-    const WorkloadSpec& member = state_.workloads.at(same.members.begin()->key).spec;
-    if (auto unusable = unusable_class(queue, member)) verdicts.emplace_back(class_key, *unusable);
+    if (!verdict) continue;
+    turn.dropped = true;
+    give_verdict(name, same, *verdict, effects);
   }
-  for (const auto& [class_key, explanation] : verdicts) {
-    cursor.dropped.insert(class_key);
-    give_verdict(name, class_key, explanation, effects);
-  }
+  work_ += 1 + (cursor.turns.size() / kClassesOfWork);
 }
 
 void Pass::hold_for_preemptors() {
   if (!state_.options.improvements.holds) return;
   if (!state_.passed_once) state_.recall_preemptors();
-  std::set<PendingOrder> in_order;
-  for (const auto& [key, since] : state_.preemptors) {
-    in_order.insert(pending_order(state_.workloads.at(key).spec));
-  }
-  for (const PendingOrder& order : in_order) hold_for(state_.workloads.at(order.key));
+  RecordsInOrder in_order;
+  for (const auto& [key, since] : state_.preemptors) in_order.insert(&state_.workloads.at(key));
+  for (WorkloadRecord* const record : in_order) hold_for(*record);
 }
 
-void Pass::hold_for(const WorkloadRecord& record) {
-  if (record.class_key.empty() || !is_due(record.spec)) return;
+void Pass::hold_for(WorkloadRecord& record) {
+  if (record.pending_class == nullptr || !is_due(record.spec)) return;
   Cursor& cursor = cursors_[record.queue];
-  if (cursor.dropped.contains(record.class_key)) return;
+  if (cursor.turn(*record.pending_class).dropped) return;
   ++work_;
   const Attempt tried = try_for(record, Reach::kLeavingOnly);
   if (tried.victims) {
@@ -227,48 +236,49 @@ void Pass::hold_for(const WorkloadRecord& record) {
       patience =
           std::max(patience, due_to_leave(state_, state_.workloads.at(key)).value_or(patience));
     }
-    if (patience <= now_) search_again_.insert(record.spec.key);
+    if (patience <= now_) search_again_.insert(&record);
     state_.ask_to_wake(patience);
   }
-  if (!tried.works() || search_again_.contains(record.spec.key)) {
+  if (!tried.works() || search_again_.contains(&record)) {
     // What leaves is not enough, or does not leave: it looks for victims anew, in its turn.
     state_.preemptors.erase(record.spec.key);
     return;
   }
-  const PendingOrder order = pending_order(record.spec);
-  waiting_.insert(Head{tried.assignment.borrow_level, order, record.queue, record.class_key, {}});
-  holding_.insert(record.spec.key);
+  waiting_.insert(Head{tried.assignment.borrow_level, &record, record.queue, {}});
+  holding_.insert(&record);
   const ClusterQueueSpec& queue = state_.queues.at(record.queue);
   const bool strict = queue.strategy == QueueingStrategy::kStrictFifo;
-  if (strict && (!cursor.last || goes_before(queue, order, *cursor.last))) cursor.last = order;
+  if (strict && (cursor.last == nullptr || goes_before(queue, record, *cursor.last))) {
+    cursor.last = &record;
+  }
   keep_room(record, tried.assignment);
 }
 
 void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
-  const WorkloadKey key = waiting_.begin()->order.key;
+  WorkloadRecord& record = *waiting_.begin()->record;
+  const WorkloadKey& key = record.spec.key;
   waiting_.erase(waiting_.begin());
   ++work_;
   // Somebody of higher rank took what was held: it looks for victims anew.
   if (!state_.holds.contains(key)) return;
   state_.drop_hold(key);
-  WorkloadRecord& record = state_.workloads.at(key);
   Attempt tried = try_for(record, Reach::kLeavingOnly);
   std::map<WorkloadKey, Hold> behind;
   if (!tried.works()) {
     // Who may not borrow needs its queue's own quota, in which those behind it count as well.
     for (const Head& head : waiting_) {
-      const auto hold = state_.holds.find(head.order.key);
+      const auto hold = state_.holds.find(head.record->spec.key);
       if (hold == state_.holds.end()) continue;
       behind.insert(*hold);
-      state_.drop_hold(head.order.key);
+      state_.drop_hold(head.record->spec.key);
     }
     tried = try_for(record, Reach::kLeavingOnly);
   }
   if (tried.assignment.mode == Mode::kFit) {
     // Who stands behind it in a StrictFIFO queue is free to be looked at now.
     Cursor& cursor = cursors_[record.queue];
-    if (cursor.last && cursor.blocked) state_.want_pass();
-    if (cursor.last && cursor.last->key == key) cursor.last.reset();
+    if (cursor.last != nullptr && cursor.blocked) state_.want_pass();
+    if (cursor.last == &record) cursor.last = nullptr;
     admit(record, tried.assignment, effects);
   } else if (tried.victims) {
     await(record, tried.assignment, {}, effects);
@@ -283,8 +293,8 @@ bool Pass::is_due(const WorkloadSpec& spec) const {
   return !spec.requeue_at || *spec.requeue_at <= now_;
 }
 
-const quota::WeightedUse& Pass::use_of(const WorkloadKey& key) {
-  const LocalQueueKey queue{key.ns, state_.workloads.at(key).spec.queue_name};
+const quota::WeightedUse& Pass::use_of(const WorkloadRecord& record) {
+  const LocalQueueKey queue{record.spec.key.ns, record.spec.queue_name};
   auto known = uses_.find(queue);
   if (known == uses_.end()) {
     known = uses_.emplace(queue, state_.usage_history->use(queue, now_)).first;
@@ -292,47 +302,48 @@ const quota::WeightedUse& Pass::use_of(const WorkloadKey& key) {
   return known->second;
 }
 
-bool Pass::goes_before(const ClusterQueueSpec& queue, const PendingOrder& a,
-                       const PendingOrder& b) {
+bool Pass::goes_before(const ClusterQueueSpec& queue, const WorkloadRecord& a,
+                       const WorkloadRecord& b) {
   if (queue.usage_based && state_.usage_history) {
-    if (const auto order = use_of(a.key).compare(use_of(b.key)); order != 0) return order < 0;
+    if (const auto order = use_of(a).compare(use_of(b)); order != 0) return order < 0;
   }
-  return a < b;
+  return queue_order(a.spec, b.spec) < 0;
+}
+
+WorkloadRecord* Pass::next_of(Turn& turn) const {
+  if (turn.dropped || turn.same == nullptr) return nullptr;
+  if (turn.next) return *turn.next;
+  const RecordsInOrder& members = turn.same->members;
+  auto member = turn.considered == nullptr ? members.begin() : members.upper_bound(turn.considered);
+  while (member != members.end() && (!is_due((*member)->spec) || holding_.contains(*member))) {
+    ++member;
+  }
+  turn.next = member == members.end() ? nullptr : *member;
+  return *turn.next;
 }
 
 void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects) {
-  Cursor& cursor = cursors_[name];
+  Cursor& cursor = cursors_.at(name);
   if (cursor.blocked) return;
-  const auto classes = state_.pending.find(name);
-  if (classes == state_.pending.end()) return;
   const ClusterQueueSpec& queue = state_.queues.at(name);
-  std::optional<Head> best;
-  for (const auto& [class_key, same] : classes->second) {
-    if (cursor.dropped.contains(class_key)) continue;
-    const auto last = cursor.considered.find(class_key);
-    auto member = last == cursor.considered.end() ? same.members.begin()
-                                                  : same.members.upper_bound(last->second);
-    while (member != same.members.end()) {
-      const bool due = is_due(state_.workloads.at(member->key).spec);
-      if (due && !holding_.contains(member->key)) break;
-      ++member;
-    }
-    if (member == same.members.end()) continue;
-    if (!best || goes_before(queue, *member, best->order))
-      best = Head{0, *member, name, class_key, {}};
+  Head best;
+  best.queue = name;
+  for (Turn& turn : cursor.turns) {
+    WorkloadRecord* const member = next_of(turn);
+    if (member == nullptr) continue;
+    if (best.record == nullptr || goes_before(queue, *member, *best.record)) best.record = member;
   }
-  if (!best) return;
-  if (cursor.last && goes_before(queue, *cursor.last, best->order)) {
-    block_behind(name, cursor.last->key, effects);
+  if (best.record == nullptr) return;
+  if (cursor.last != nullptr && goes_before(queue, *cursor.last, *best.record)) {
+    block_behind(name, cursor.last->spec.key, effects);
     return;
   }
   AssignOptions options;
   options.quota_only = true;
-  const WorkloadSpec& spec = state_.workloads.at(best->order.key).spec;
-  Assignment likely = assign_flavors(state_, spec, queue, options);
-  best->borrow_level = likely.borrow_level;
-  best->amounts = std::move(likely.amounts);
-  heads_.push(*std::move(best));
+  Assignment likely = assign_flavors(state_, best.record->spec, queue, options);
+  best.borrow_level = likely.borrow_level;
+  best.amounts = std::move(likely.amounts);
+  heads_.push(std::move(best));
 }
 
 Attempt Pass::try_for(const WorkloadRecord& record, Reach reach) {
@@ -343,13 +354,14 @@ Attempt Pass::try_for(const WorkloadRecord& record, Reach reach) {
 }
 
 void Pass::consider(const Head& head, std::vector<Effect>& effects) {
-  WorkloadRecord& record = state_.workloads.at(head.order.key);
+  WorkloadRecord& record = *head.record;
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
-  Cursor& cursor = cursors_[head.queue];
-  cursor.considered.insert_or_assign(head.class_key, head.order);
+  Turn& turn = cursors_.at(head.queue).turn(*record.pending_class);
+  turn.considered = &record;
+  turn.next.reset();
 
   spared_.clear();
-  const bool again = search_again_.contains(record.spec.key);
+  const bool again = search_again_.contains(&record);
   Attempt tried = try_for(record, again ? Reach::kWithoutOverdue : Reach::kAny);
   // Better to go on waiting than not to wait at all.
   if (again && !tried.works()) tried = try_for(record, Reach::kAny);
@@ -369,9 +381,9 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   }
   // Within a pass the state only gets fuller: what the first of a class was refused, all are. But
   // whoever was preempted itself may take less than another of its class.
-  if (!State::went_round(record)) cursor.dropped.insert(head.class_key);
+  if (!State::went_round(record)) turn.dropped = true;
   add_spared(tried.assignment.why);
-  give_verdict(head.queue, head.class_key, tried.assignment.why, effects);
+  give_verdict(head.queue, *turn.same, tried.assignment.why, effects);
   if (queue.strategy == QueueingStrategy::kStrictFifo) {
     block_behind(head.queue, record.spec.key, effects);
   }
@@ -409,6 +421,12 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
   for (const auto& [fr, amount] : assignment.amounts) {
     before[state_.tree.fr(fr)] = state_.tree.borrowed(queue, fr);
   }
+  if (PendingClass* const same = record.pending_class; same->members.size() == 1) {
+    // It is gone with its last member.
+    Cursor& cursor = cursors_[record.queue];
+    cursor.turn(*same).same = nullptr;
+    cursor.places.erase(same);
+  }
   state_.hold(record, assignment.admission, Phase::kAssumed, now_);
   // Who borrows now, or has the larger share, may be preempted by those who were refused before.
   state_.look_at_all = true;
@@ -439,7 +457,7 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
                                victim.rule, record.spec.key, record.queue, record.spec.uid});
   }
   AwaitingVictims awaiting;
-  awaiting.again = search_again_.contains(record.spec.key) && !victims.empty();
+  awaiting.again = search_again_.contains(&record) && !victims.empty();
   if (victims.empty()) {
     awaiting.victims.assign(state_.evicting.begin(), state_.evicting.end());
   } else {
@@ -447,9 +465,9 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
   }
   // The verdict is this member's own: the next of its class may still start.
   const Explanation explanation{PendingReason::kWaitingForPreemptedWorkloads, {awaiting}};
-  PendingClass& same = state_.pending.at(record.queue).at(record.class_key);
+  PendingClass& same = *record.pending_class;
   same.verdict = explanation;
-  if (same.unannounced.erase(pending_order(record.spec)) > 0 || awaiting.again) {
+  if (same.unannounced.erase(&record) > 0 || awaiting.again) {
     effects.emplace_back(StillPending{record.spec.key, record.queue, explanation});
   }
   if (state_.options.improvements.holds) {
@@ -480,17 +498,12 @@ void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment)
   state_.add_hold(record.spec.key, std::move(hold));
 }
 
-void Pass::give_verdict(const ClusterQueueName& queue, const std::string& class_key,
+void Pass::give_verdict(const ClusterQueueName& queue, PendingClass& same,
                         const Explanation& explanation, std::vector<Effect>& effects) {
-  const auto classes = state_.pending.find(queue);
-  if (classes == state_.pending.end()) return;
-  const auto position = classes->second.find(class_key);
-  if (position == classes->second.end()) return;
-  PendingClass& same = position->second;
   if (!same.verdict || same.verdict->reason != explanation.reason) same.unannounced = same.members;
   same.verdict = explanation;
-  for (const PendingOrder& member : same.unannounced) {
-    effects.emplace_back(StillPending{member.key, queue, explanation});
+  for (const WorkloadRecord* const member : same.unannounced) {
+    effects.emplace_back(StillPending{member->spec.key, queue, explanation});
   }
   same.unannounced.clear();
 }
@@ -503,15 +516,10 @@ void Pass::block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
       PendingReason::kWaitingForQuota,
       {QueueUnusable{fmt::format("waits behind {} in StrictFIFO ClusterQueue {}", head, queue),
                      fmt::format("{} to start", head)}}};
-  const auto classes = state_.pending.find(queue);
-  if (classes == state_.pending.end()) return;
-  std::vector<std::string> keys;
-  for (const auto& [class_key, same] : classes->second) {
-    if (!cursor.dropped.contains(class_key) && !cursor.considered.contains(class_key)) {
-      keys.push_back(class_key);
-    }
+  for (Turn& turn : cursor.turns) {
+    if (turn.dropped || turn.same == nullptr || turn.considered != nullptr) continue;
+    give_verdict(queue, *turn.same, behind, effects);
   }
-  for (const std::string& class_key : keys) give_verdict(queue, class_key, behind, effects);
 }
 
 }  // namespace muster::engine

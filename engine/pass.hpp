@@ -13,6 +13,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace muster::engine {
@@ -35,13 +37,21 @@ class Pass {
   [[nodiscard]] bool run(std::size_t budget, std::vector<Effect>& effects);
 
  private:
+  /// Where the pass stands in one class.
+  struct Turn {
+    PendingClass* same = nullptr;          ///< nullptr: its last member started.
+    bool dropped = false;                  ///< It got a final verdict.
+    WorkloadRecord* considered = nullptr;  ///< The last member looked at; nullptr: none yet.
+    std::optional<WorkloadRecord*> next;   ///< The one to look at next, nullptr: none is left.
+                                           ///< Absent: to be found.
+  };
   /// Where the pass stands in one queue.
   struct Cursor {
-    std::set<std::string> dropped;                   ///< Classes that got a final verdict.
-    std::map<std::string, PendingOrder> considered;  ///< By class: the last member looked at.
-    bool blocked = false;                            ///< StrictFIFO: the head did not start.
-    std::optional<PendingOrder>
-        last;  ///< StrictFIFO: it waits for its victims, all behind it wait.
+    std::vector<Turn> turns;  ///< In the order of State::pending.
+    std::unordered_map<const PendingClass*, std::size_t> places;  ///< In `turns`.
+    bool blocked = false;            ///< StrictFIFO: the head did not start.
+    WorkloadRecord* last = nullptr;  ///< StrictFIFO: it waits for its victims, all behind it wait.
+    [[nodiscard]] Turn& turn(const PendingClass& same) { return turns[places.at(&same)]; }
   };
 
   /// Why this pass has to look at everything pending.
@@ -58,19 +68,20 @@ class Pass {
                                                           const WorkloadSpec& member) const;
   /// Before anybody is looked at: what was freed is kept for whom it was freed.
   void hold_for_preemptors();
-  void hold_for(const WorkloadRecord& record);
+  void hold_for(WorkloadRecord& record);
   /// In its place in the order, behind whoever may take what is held for it: it starts, or goes on
   /// waiting.
   void settle_first_preemptor(std::vector<Effect>& effects);
   [[nodiscard]] bool is_due(const WorkloadSpec& spec) const;
+  [[nodiscard]] WorkloadRecord* next_of(Turn& turn) const;
   void push_head(const ClusterQueueName& queue, std::vector<Effect>& effects);
   void consider(const Head& head, std::vector<Effect>& effects);
   void admit(WorkloadRecord& record, const Assignment& assignment, std::vector<Effect>& effects);
   void await(WorkloadRecord& record, const Assignment& assignment,
              const std::vector<Victim>& victims, std::vector<Effect>& effects);
   void keep_room(const WorkloadRecord& record, const Assignment& assignment);
-  void give_verdict(const ClusterQueueName& queue, const std::string& class_key,
-                    const Explanation& explanation, std::vector<Effect>& effects);
+  static void give_verdict(const ClusterQueueName& queue, PendingClass& same,
+                           const Explanation& explanation, std::vector<Effect>& effects);
   void block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
                     std::vector<Effect>& effects);
   [[nodiscard]] Attempt try_for(const WorkloadRecord& record, Reach reach);
@@ -79,9 +90,9 @@ class Pass {
   void add_spared(Explanation& why) const;
   /// Whether `a` has its turn before `b`, both of one queue: with Admission Fair Sharing by what
   /// their LocalQueues used lately, then by their order.
-  [[nodiscard]] bool goes_before(const ClusterQueueSpec& queue, const PendingOrder& a,
-                                 const PendingOrder& b);
-  [[nodiscard]] const quota::WeightedUse& use_of(const WorkloadKey& key);
+  [[nodiscard]] bool goes_before(const ClusterQueueSpec& queue, const WorkloadRecord& a,
+                                 const WorkloadRecord& b);
+  [[nodiscard]] const quota::WeightedUse& use_of(const WorkloadRecord& record);
 
   // One head of each queue (cycle.cpp).
   struct Nomination;
@@ -100,10 +111,16 @@ class Pass {
   bool started_ = false;
   bool all_;  ///< It looks at everything pending; false: at fresh_ first.
   std::map<ClusterQueueName, std::set<std::string>> fresh_;
+  std::vector<ClusterQueueName> queues_;  ///< That have something pending.
+  std::size_t begun_ = 0;                 ///< Of queues_, those for which start_queue() is done.
+  bool held_ = false;                     ///< hold_for_preemptors() is done.
+  std::size_t entered_ = 0;               ///< Of queues_, those whose first head competes.
   Heads heads_;
-  std::set<Head> waiting_;              ///< Those with a hold that were not settled yet.
-  std::set<WorkloadKey> holding_;       ///< All that ever were: not looked at in between.
-  std::set<WorkloadKey> search_again_;  ///< Their victims did not leave in time.
+  std::set<Head> waiting_;  ///< Those with a hold that were not settled yet.
+  std::unordered_set<const WorkloadRecord*> holding_;  ///< All that ever were: not looked at in
+                                                       ///< between.
+  std::unordered_set<const WorkloadRecord*>
+      search_again_;  ///< Their victims did not leave in time.
   std::map<ClusterQueueName, Cursor> cursors_;
   std::map<WorkloadKey, SparedWorkload> spared_;      ///< For the workload that is looked at.
   std::map<LocalQueueKey, quota::WeightedUse> uses_;  ///< Counted since the last admission.

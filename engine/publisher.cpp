@@ -115,7 +115,7 @@ ClusterQueueView view_of(const State& state, const ClusterQueueSpec& queue) {
     view.reserving = static_cast<std::int64_t>(holders->second.size());
     view.admitted = static_cast<std::int64_t>(std::count_if(
         holders->second.begin(), holders->second.end(),
-        [&](const WorkloadKey& key) { return state.workloads.at(key).phase != Phase::kEvicting; }));
+        [](const WorkloadRecord* record) { return record->phase != Phase::kEvicting; }));
   }
   const auto node = state.tree.find_queue(view.name);
   if (!node) return view;

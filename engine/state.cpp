@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace muster::engine {
 std::int64_t WorkloadRecord::total_pods() const {
@@ -18,13 +19,14 @@ std::int64_t WorkloadRecord::total_pods() const {
   return total;
 }
 
-PendingOrder pending_order(const WorkloadSpec& spec) {
-  // -INT64_MIN does not exist; the lowest priority shares its place with the next one.
-  const std::int64_t priority =
-      std::max(spec.priority, std::numeric_limits<std::int64_t>::min() + 1);
-  return PendingOrder{-priority,
-                      spec.created ? spec.created->us : std::numeric_limits<std::int64_t>::max(),
-                      spec.uid, spec.key};
+std::strong_ordering queue_order(const WorkloadSpec& a, const WorkloadSpec& b) {
+  if (const auto order = b.priority <=> a.priority; order != 0) return order;
+  const auto age = [](const WorkloadSpec& spec) {
+    return spec.created ? spec.created->us : std::numeric_limits<std::int64_t>::max();
+  };
+  if (const auto order = age(a) <=> age(b); order != 0) return order;
+  if (const auto order = a.uid <=> b.uid; order != 0) return order;
+  return a.key <=> b.key;
 }
 
 // ---------------------------------------------------------------- nodes
@@ -93,21 +95,23 @@ void State::ensure_tree() {
   std::vector<quota::QueueQuotaSpec> queue_specs;
   for (const auto& [name, queue] : queues) queue_specs.push_back(queue.quota);
   std::vector<quota::FlavorResource> charged;
-  for (const auto& [queue, keys] : holders) {
-    for (const WorkloadKey& key : keys) {
-      for (const auto& [what, amount] : workloads.at(key).usage) charged.push_back(what);
+  for (const auto& [queue, records] : holders) {
+    for (const WorkloadRecord* record : records) {
+      for (const auto& [what, amount] : record->usage) charged.push_back(what);
     }
   }
   std::sort(charged.begin(), charged.end());
   charged.erase(std::unique(charged.begin(), charged.end()), charged.end());
 
   tree = quota::QuotaTree::build(cohort_specs, queue_specs, charged);
-  for (const auto& [queue, keys] : holders) {
-    const auto node = tree.find_queue(queue);
+  shares.clear();
+  for (const auto& [queue, records] : holders) {
     // A deleted ClusterQueue has no place in the tree; its workloads still hold their nodes.
-    if (!node) continue;
-    for (const WorkloadKey& key : keys) {
-      tree.add_usage(*node, tree.to_fr_amounts(workloads.at(key).usage));
+    const auto node = tree.find_queue(queue);
+    for (WorkloadRecord* record : records) {
+      record->charged_to = node;
+      record->charged = tree.to_fr_amounts(record->usage);
+      if (node) tree.add_usage(*node, record->charged);
     }
   }
 }
@@ -171,10 +175,8 @@ const HeldUse& State::held_use(quota::NodeIndex queue) {
   HeldUse& use = position->second;
   if (!is_new) return use;
   if (const auto found = holders.find(name); found != holders.end()) {
-    for (const WorkloadKey& key : found->second) {
-      const WorkloadRecord& record = workloads.at(key);
-      if (record.phase == Phase::kEvicting) continue;
-      use.add(record.spec.priority, tree.to_fr_amounts(record.usage));
+    for (const WorkloadRecord* record : found->second) {
+      if (record->phase != Phase::kEvicting) use.add(record->spec.priority, record->charged);
     }
   }
   use.sum_up();
@@ -249,7 +251,7 @@ WorkloadRecord& State::upsert_record(const WorkloadSpec& spec) {
   auto [position, created] = workloads.try_emplace(spec.key);
   WorkloadRecord& record = position->second;
   if (!created) {
-    if (!record.class_key.empty()) want_pass();  // Others may have waited behind it.
+    if (record.pending_class != nullptr) want_pass();  // Others may have waited behind it.
     unfile(record);
     if (record.spec.owner_uid != spec.owner_uid) adopt_owner(record, spec.owner_uid);
   }
@@ -283,7 +285,7 @@ void State::erase_record(const WorkloadKey& key) {
   if (position == workloads.end()) return;
   WorkloadRecord& record = position->second;
   if (record.holds_quota()) release(record, Phase::kFinished);
-  if (!record.class_key.empty()) want_pass();  // Others may have waited behind it.
+  if (record.pending_class != nullptr) want_pass();  // Others may have waited behind it.
   unfile(record);
   preemptors.erase(key);
   touch(record);
@@ -306,7 +308,7 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
   record.usage = usage_of(record.spec, admission);
   record.queue = admission.cluster_queue;
   record.phase = phase;
-  holders[record.queue].insert(record.spec.key);
+  holders[record.queue].insert(&record);
   if (std::any_of(record.spec.pod_sets.begin(), record.spec.pod_sets.end(),
                   [](const PodSetSpec& pod_set) { return pod_set.reclaimable > 0; })) {
     shrinking.insert(record.spec.key);
@@ -319,7 +321,9 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
         std::all_of(record.usage.begin(), record.usage.end(),
                     [&](const auto& entry) { return tree.find_fr(entry.first).has_value(); });
     if (known) {
-      tree.add_usage(*node, tree.to_fr_amounts(record.usage));
+      record.charged_to = node;
+      record.charged = tree.to_fr_amounts(record.usage);
+      tree.add_usage(*node, record.charged);
     } else {
       mark_tree_dirty();  // It holds something that no quota names: give that a place.
     }
@@ -343,12 +347,12 @@ void State::unpark_tree(const ClusterQueueName& queue) {
 void State::release(WorkloadRecord& record, Phase next) {
   MUSTER_ASSERT(record.holds_quota(), "{} holds no quota", record.spec.key);
   release_plan(record);
-  if (const auto node = tree.find_queue(record.queue); node && !tree_dirty) {
-    tree.remove_usage(*node, tree.to_fr_amounts(record.usage));
-  }
+  if (record.charged_to && !tree_dirty) tree.remove_usage(*record.charged_to, record.charged);
+  record.charged_to.reset();
+  record.charged.clear();
   unpark_tree(record.queue);
   held_use_.erase(record.queue);
-  holders[record.queue].erase(record.spec.key);
+  holders[record.queue].erase(&record);
   evicting.erase(record.spec.key);
   shrinking.erase(record.spec.key);
   record.usage.clear();
@@ -468,7 +472,7 @@ void State::unfile(WorkloadRecord& record) {
   homeless.erase(record.spec.key);
   homeless_unannounced.erase(record.spec.key);
   if (record.spec.requeue_at) backing_off.erase({*record.spec.requeue_at, record.spec.key});
-  if (record.class_key.empty()) return;
+  if (record.pending_class == nullptr) return;
   if (const auto queue = parked.find(record.queue); queue != parked.end()) {
     queue->second.erase(record.spec.key);
   }
@@ -476,17 +480,13 @@ void State::unfile(WorkloadRecord& record) {
       queue != sticky.end() && queue->second == record.spec.key) {
     sticky.erase(queue);
   }
+  PendingClass& same = *std::exchange(record.pending_class, nullptr);
+  same.members.erase(&record);
+  same.unannounced.erase(&record);
+  if (!same.members.empty()) return;
   const auto queue = pending.find(record.queue);
-  if (queue != pending.end()) {
-    const auto position = queue->second.find(record.class_key);
-    if (position != queue->second.end()) {
-      position->second.members.erase(pending_order(record.spec));
-      position->second.unannounced.erase(pending_order(record.spec));
-      if (position->second.members.empty()) queue->second.erase(position);
-    }
-    if (queue->second.empty()) pending.erase(queue);
-  }
-  record.class_key.clear();
+  queue->second.erase(queue->second.find(*same.key));
+  if (queue->second.empty()) pending.erase(queue);
 }
 
 void State::file(WorkloadRecord& record) {
@@ -504,11 +504,14 @@ void State::file(WorkloadRecord& record) {
     return;
   }
   if (record.spec.requeue_at) backing_off.insert({*record.spec.requeue_at, record.spec.key});
-  record.class_key = pending_class_key(record.spec, record.queue);
-  PendingClass& same = pending[record.queue][record.class_key];
-  same.members.insert(pending_order(record.spec));
-  same.unannounced.insert(pending_order(record.spec));
-  fresh_classes[record.queue].insert(record.class_key);
+  const auto position =
+      pending[record.queue].try_emplace(pending_class_key(record.spec, record.queue)).first;
+  PendingClass& same = position->second;
+  same.key = &position->first;
+  record.pending_class = &same;
+  same.members.insert(&record);
+  same.unannounced.insert(&record);
+  fresh_classes[record.queue].insert(*same.key);
 }
 
 Explanation State::homeless_reason(const WorkloadRecord& record) const {

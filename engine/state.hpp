@@ -24,11 +24,13 @@
 #include "engine/snapshot.hpp"
 #include "engine/specs.hpp"
 #include "engine/usage_history.hpp"
+#include "quota/fair_share.hpp"
 #include "quota/quota_tree.hpp"
 #include "topology/fleet.hpp"
 #include "topology/node_filter.hpp"
 #include "topology/placement.hpp"
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,6 +50,8 @@ struct PlannedSlots {
   std::int64_t claimed = 0;  ///< Taken by bound pods.
 };
 
+struct PendingClass;
+
 struct WorkloadRecord {
   WorkloadSpec spec;
   Phase phase = Phase::kPending;
@@ -58,6 +62,10 @@ struct WorkloadRecord {
   std::optional<Admission> admission;
   std::optional<Instant> reserved_at;
   quota::FlavorAmounts usage;
+  /// Where the tree is charged with it, and how much; as long as the tree is not dirty. Nothing:
+  /// its ClusterQueue was deleted.
+  std::optional<quota::NodeIndex> charged_to;
+  quota::FrAmounts charged;
   std::vector<PlannedSlots> plan;
   std::vector<Resources> per_pod;  ///< By pod set, node view.
 
@@ -66,7 +74,7 @@ struct WorkloadRecord {
   /// When it came into the queue as it is now: created, or changed in what decides.
   std::optional<Instant> arrived;
 
-  std::string class_key;                    ///< While pending: see pending_class_key().
+  PendingClass* pending_class = nullptr;    ///< While pending in a queue.
   std::optional<LocalQueueKey> counted_in;  ///< The queue its `counted` is part of.
   LocalQueueCounts counted;
 
@@ -86,21 +94,27 @@ struct PodRecord {
 };
 
 /// The order inside a ClusterQueue: priority, then age (no timestamp last), then uid and key.
-struct PendingOrder {
-  std::int64_t negated_priority = 0;
-  std::int64_t created_us = 0;
-  Uid uid;
-  WorkloadKey key;
-  auto operator<=>(const PendingOrder&) const = default;
-  bool operator==(const PendingOrder&) const = default;
+[[nodiscard]] std::strong_ordering queue_order(const WorkloadSpec& a, const WorkloadSpec& b);
+struct InQueueOrder {
+  bool operator()(const WorkloadRecord* a, const WorkloadRecord* b) const {
+    return queue_order(a->spec, b->spec) < 0;
+  }
 };
-[[nodiscard]] PendingOrder pending_order(const WorkloadSpec& spec);
+using RecordsInOrder = std::set<WorkloadRecord*, InQueueOrder>;
+
+struct ByKey {
+  bool operator()(const WorkloadRecord* a, const WorkloadRecord* b) const {
+    return a->spec.key < b->spec.key;
+  }
+};
+using RecordsByKey = std::set<WorkloadRecord*, ByKey>;
 
 /// Workloads of one queue for which every input of the verdict is the same; the first in order
 /// stands for all (design section 5).
 struct PendingClass {
-  std::set<PendingOrder> members;
-  std::set<PendingOrder> unannounced;  ///< Members whose verdict has not been sent yet.
+  const std::string* key = nullptr;  ///< Of State::pending.
+  RecordsInOrder members;
+  RecordsInOrder unannounced;          ///< Members whose verdict has not been sent yet.
   std::optional<Explanation> verdict;  ///< Of the last pass that looked at it.
 };
 
@@ -139,6 +153,7 @@ class State {
 
   ResourceTable resources;
   quota::QuotaTree tree;
+  quota::ShareCache shares;  ///< Of the tree.
   topology::Fleet fleet;
   topology::CandidateCache candidates;
   std::map<WorkloadKey, WorkloadRecord> workloads;
@@ -150,7 +165,7 @@ class State {
   std::map<Uid, std::set<Uid>> pods_by_owner;
   std::map<topology::NodeIndex, std::set<Uid>> pods_by_node;
   std::map<topology::NodeIndex, std::set<WorkloadKey>> plans_by_node;
-  std::map<ClusterQueueName, std::set<WorkloadKey>> holders;  ///< Holding quota, by queue.
+  std::map<ClusterQueueName, RecordsByKey> holders;  ///< Holding quota, by queue.
   std::set<WorkloadKey> evicting;
   std::set<WorkloadKey> deactivated;  ///< Holding quota with spec.active false.
   /// Holding quota, and their plans may have slots of pods that ended well.

@@ -8,16 +8,12 @@ void Trial::rollback_to(Checkpoint checkpoint) {
 }
 
 void Trial::remove(const WorkloadRecord& record) {
-  if (const auto queue = state_.tree.find_queue(record.queue)) {
-    discharge(*queue, state_.tree.to_fr_amounts(record.usage));
-  }
+  if (record.charged_to) discharge(*record.charged_to, record.charged);
   use_of(record, true);
 }
 
 void Trial::put_back(const WorkloadRecord& record) {
-  if (const auto queue = state_.tree.find_queue(record.queue)) {
-    charge(*queue, state_.tree.to_fr_amounts(record.usage));
-  }
+  if (record.charged_to) charge(*record.charged_to, record.charged);
   use_of(record, false);
 }
 

@@ -24,11 +24,10 @@ bool policy_allows(PreemptionPolicy policy, const WorkloadSpec& preemptor,
   return false;
 }
 
-bool uses_any(const State& state, const WorkloadRecord& record,
-              std::span<const quota::FrId> needed) {
-  return std::any_of(needed.begin(), needed.end(), [&](quota::FrId fr) {
-    const auto found = record.usage.find(state.tree.fr(fr));
-    return found != record.usage.end() && found->second > Amount();
+bool uses_any(const WorkloadRecord& record, std::span<const quota::FrId> needed) {
+  return std::any_of(record.charged.begin(), record.charged.end(), [&](const auto& entry) {
+    return entry.second > Amount() &&
+           std::find(needed.begin(), needed.end(), entry.first) != needed.end();
   });
 }
 
@@ -49,8 +48,8 @@ bool usage_orders(const State& state, const ClusterQueueName& queue) {
 CandidateOrder::CandidateOrder(const State& state, const ClusterQueueName& queue) {
   const auto holders = state.holders.find(queue);
   if (!usage_orders(state, queue) || holders == state.holders.end()) return;
-  for (const WorkloadKey& key : holders->second) {
-    const LocalQueueKey local{key.ns, state.workloads.at(key).spec.queue_name};
+  for (const WorkloadRecord* record : holders->second) {
+    const LocalQueueKey local{record->spec.key.ns, record->spec.queue_name};
     if (!uses_.contains(local))
       uses_.emplace(local, state.usage_history->use(local, state.last_pass));
   }

@@ -13,8 +13,7 @@ namespace muster::engine {
                                  const WorkloadSpec& victim);
 
 /// It uses something of at least one of `needed`.
-[[nodiscard]] bool uses_any(const State& state, const WorkloadRecord& record,
-                            std::span<const quota::FrId> needed);
+[[nodiscard]] bool uses_any(const WorkloadRecord& record, std::span<const quota::FrId> needed);
 
 /// Cheapest loss first: lower priority, then the most recent reservation, then uid and key.
 [[nodiscard]] bool cheaper(const WorkloadRecord& a, const WorkloadRecord& b);

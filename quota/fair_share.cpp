@@ -107,4 +107,13 @@ Amount lendable(const QuotaTree& tree, NodeIndex node, FrId fr) {
   return sum;
 }
 
+const FairShare& ShareCache::of(const QuotaTree& tree, NodeIndex node) {
+  if (entries_.empty()) entries_.resize(tree.size());
+  std::optional<Entry>& entry = entries_[node.value()];
+  if (!entry || entry->changes != tree.changes(node)) {
+    entry = Entry{tree.changes(node), dominant_share(tree, node)};
+  }
+  return entry->share;
+}
+
 }  // namespace muster::quota

@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace muster::quota {
 
@@ -53,5 +54,22 @@ class FairShare {
 /// What could at most be lent at `node` of the resource of `fr`: the sum of `potential` over all
 /// flavors.
 [[nodiscard]] Amount lendable(const QuotaTree& tree, NodeIndex node, FrId fr);
+
+/// Shares at the usage that holds and is not only tried, each counted when first asked for.
+class ShareCache {
+ public:
+  /// Precondition: nothing that is only tried changes the usage of the node now. Valid until the
+  /// next question or change.
+  [[nodiscard]] const FairShare& of(const QuotaTree& tree, NodeIndex node);
+  /// The tree was built anew.
+  void clear() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    std::uint64_t changes = 0;  ///< QuotaTree::changes of that time.
+    FairShare share;
+  };
+  std::vector<std::optional<Entry>> entries_;  ///< By node.
+};
 
 }  // namespace muster::quota

@@ -8,6 +8,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,13 @@ struct Ask {
   std::string flavor = "f";
 };
 
-Head head(const QuotaTree& tree, const Ask& ask) {
+/// `record` becomes its workload.
+Head head(const QuotaTree& tree, const Ask& ask, WorkloadRecord& record) {
+  record.spec.priority = ask.priority;
+  record.spec.created = Instant{ask.created_us};
+  record.spec.uid = Uid("uid-" + ask.queue);
   Head result;
-  result.order = PendingOrder{-ask.priority, ask.created_us, Uid("uid-" + ask.queue), {}};
+  result.record = &record;
   result.queue = ClusterQueueName(ask.queue);
   if (ask.amount != 0) result.amounts = {{fr(tree, "cpu", ask.flavor), Amount(ask.amount)}};
   return result;
@@ -51,7 +56,8 @@ void use(QuotaTree& tree, const std::string& queue, std::int64_t amount,
 
 std::string turns(QuotaTree& tree, const std::vector<Ask>& asks) {
   Tournament tournament(tree);
-  for (const Ask& ask : asks) tournament.enter(head(tree, ask));
+  std::deque<WorkloadRecord> records;
+  for (const Ask& ask : asks) tournament.enter(head(tree, ask, records.emplace_back()));
   std::string order;
   while (const auto next = tournament.pop()) {
     order += (order.empty() ? "" : " ") + next->queue.value();
@@ -179,7 +185,7 @@ class Plain {
     const auto [b_borrows, b_share] = value(y, b);
     if (a_borrows != b_borrows) return b_borrows;
     if (!(a_share == b_share)) return a_share < b_share;
-    return std::tie(a.head.order, a.head.queue) < std::tie(b.head.order, b.head.queue);
+    return goes_before(a.head, b.head);
   }
 
   QuotaTree& tree_;
@@ -216,6 +222,7 @@ TEST(TournamentProperty, RemembersOnlyWhatStillHolds) {
     Tournament tournament(tree);
     Plain plain(tree);
     std::vector<Entry> entries;
+    std::deque<WorkloadRecord> records;
     const auto enter = [&](int i) {
       const std::string name = "q" + std::to_string(i);
       const NodeIndex node = *tree.find_queue(ClusterQueueName(name));
@@ -223,9 +230,10 @@ TEST(TournamentProperty, RemembersOnlyWhatStillHolds) {
                       [&](const Entry& entry) { return entry.queue == node; })) {
         return;
       }
-      const Head next =
-          head(tree, {name, *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 2),
-                      *rc::gen::inRange(0, 3), *rc::gen::arbitrary<bool>() ? "x" : "y"});
+      const Head next = head(tree,
+                             {name, *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 2),
+                              *rc::gen::inRange(0, 3), *rc::gen::arbitrary<bool>() ? "x" : "y"},
+                             records.emplace_back());
       entries.push_back({node, next});
       tournament.enter(next);
     };
@@ -242,7 +250,7 @@ TEST(TournamentProperty, RemembersOnlyWhatStillHolds) {
         for (std::uint32_t i = 0; i < tree.size(); ++i) {
           if (tree.parent(NodeIndex(i))) continue;
           const Entry* of_root = plain.winner(NodeIndex(i), entries);
-          if (of_root != nullptr && (best == nullptr || of_root->head.order < best->head.order)) {
+          if (of_root != nullptr && (best == nullptr || goes_before(of_root->head, best->head))) {
             best = of_root;
           }
         }
