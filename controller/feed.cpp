@@ -366,7 +366,7 @@ void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
   }
   // A plan that was decided but is not stored yet is not undone by what is stored.
   if (spec.admission && (entry.admit || entry.writing)) {
-    spec.admission = entry.admit ? entry.admit : entry.writing;
+    spec.admission = entry.admit ? *entry.admit : *entry.writing;
   }
   if (entry.fed == spec) return;
   // What was decided about other pods is not worth writing.

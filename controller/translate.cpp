@@ -312,7 +312,7 @@ engine::WorkloadSpec to_workload(const kube::Workload& workload, const ObjectLoo
   spec.active = workload.active;
   for (const kube::WorkloadPodSet& pod_set : workload.pod_sets) {
     engine::PodSetSpec& added =
-        spec.pod_sets.emplace_back(to_pod_set(workload.meta.ns, pod_set, lookup));
+        spec.pod_sets.edit().emplace_back(to_pod_set(workload.meta.ns, pod_set, lookup));
     const auto reclaimable = workload.reclaimable_pods.find(pod_set.name);
     if (reclaimable != workload.reclaimable_pods.end()) {
       added.reclaimable = std::min(reclaimable->second, added.count);

@@ -118,10 +118,9 @@ class Attempter {
     }
     bool own = false;
     Trial gone(state_);
-    for (const WorkloadKey& key : state_.evicting) {
-      const WorkloadRecord& record = state_.workloads.at(key);
-      own = own || (victims->empty() && record.queue == queue_.name());
-      gone.remove(record);
+    for (const WorkloadRecord* const record : state_.evicting) {
+      own = own || (victims->empty() && record->queue == queue_.name());
+      gone.remove(*record);
     }
     for (const Victim& victim : *victims) {
       own = own || victim.own_queue;

@@ -96,10 +96,11 @@ bool Pass::still_fits(const Nomination& nomination) {
   Trial gone(state_);
   for (const Victim& victim : *nomination.found.victims) {
     // Two preemptors never count on the same victim.
-    if (state_.evicting.contains(victim.workload)) return false;
-    gone.remove(state_.workloads.at(victim.workload));
+    WorkloadRecord& record = state_.workloads.at(victim.workload);
+    if (state_.evicting.contains(&record)) return false;
+    gone.remove(record);
   }
-  for (const WorkloadKey& key : state_.evicting) gone.remove(state_.workloads.at(key));
+  for (const WorkloadRecord* const record : state_.evicting) gone.remove(*record);
   return state_.tree.fits(queue, assignment.amounts);
 }
 

@@ -46,6 +46,7 @@ Effects Engine::step(const Event& event, Instant now) {
   if (pass_) {
     pass_.reset();
     state_->want_pass();
+    ++cut_short_;
   }
   apply(event, now);
   state_->sync_usage(now);
@@ -63,9 +64,16 @@ Effects Engine::settle(Instant now) {
     repair_plans(*state_, effects.list);
     pass_ = std::make_unique<Pass>(*state_, now);
   }
-  effects.more = !pass_->run(options_.settle_budget, effects.list);
+  // The next pass begins at the front again. Where events never pause, it gets further each time:
+  // who stands last has a turn as well.
+  constexpr std::size_t kMostDoublings = 20;
+  const std::size_t doublings = std::min(cut_short_, kMostDoublings);
+  effects.more = !pass_->run(options_.settle_budget << doublings, effects.list);
   state_->sync_usage(now);
-  if (!effects.more) pass_.reset();
+  if (!effects.more) {
+    pass_.reset();
+    cut_short_ = 0;
+  }
   return effects;
 }
 

@@ -60,6 +60,7 @@ class Engine {
   std::unique_ptr<State> state_;
   std::unique_ptr<Publisher> publisher_;
   std::unique_ptr<Pass> pass_;  ///< An unfinished one; holds room in state_, so it goes first.
+  std::size_t cut_short_ = 0;   ///< Passes in a row that an event ended.
 };
 
 }  // namespace muster::engine

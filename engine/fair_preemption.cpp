@@ -45,9 +45,8 @@ class Targets {
         dropped_(tree_.size(), false),
         aside_(tree_.size(), false) {
     recount(own_);
-    for (const WorkloadKey& key : state.evicting) {
-      const auto queue = state.workloads.at(key).charged_to;
-      if (queue) recount(*queue);
+    for (const WorkloadRecord* const record : state.evicting) {
+      if (record->charged_to) recount(*record->charged_to);
     }
   }
 

@@ -39,7 +39,7 @@ void check_nodes(const State& state, std::vector<std::string>& violations) {
   for (const auto& [uid, pod] : state.pods) {
     totals[pod.node].foreign += pod.foreign;
     if (!pod.slot) continue;
-    const WorkloadKey& key = state.workload_by_owner.at(pod.use.owner_uid);
+    const WorkloadKey& key = state.owned_by(pod.use.owner_uid)->spec.key;
     auto& counts = claims[key];
     counts.resize(state.workloads.at(key).plan.size());
     ++counts.at(*pod.slot);

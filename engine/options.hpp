@@ -61,8 +61,9 @@ struct AdmissionFairSharing {
 
 struct Options {
   /// Work of one Settle, counted in considered workloads and victims tried (not in time, so that
-  /// the result does not depend on the machine). 0: no limit.
-  std::size_t settle_budget = 2000;
+  /// the result does not depend on the machine). It is doubled for each pass in a row that an event
+  /// cut short. 0: no limit.
+  std::size_t settle_budget = 100;
   /// Configuration `resources.quotaCheckStrategy` IgnoreUndeclared: requests for resources that a
   /// ClusterQueue has no quota for do not count; false: who makes them waits.
   bool ignore_undeclared_resources = false;

@@ -154,10 +154,10 @@ void Pass::drain_stopped(std::vector<Effect>& effects) {
         members == state_.workloads_by_local_queue.end()) {
       continue;
     }
-    for (const WorkloadKey& key : members->second) {
-      const WorkloadRecord& record = state_.workloads.at(key);
-      if (!record.holds_quota() || !stops(local.stop_policy, record)) continue;
-      leaving.emplace(std::pair(record.queue, key), EvictionReason::kLocalQueueStopped);
+    for (const WorkloadRecord* const record : members->second) {
+      if (!record->holds_quota() || !stops(local.stop_policy, *record)) continue;
+      leaving.emplace(std::pair(record->queue, record->spec.key),
+                      EvictionReason::kLocalQueueStopped);
     }
   }
   for (const auto& [who, reason] : leaving) evict(who.second, reason);
@@ -232,9 +232,8 @@ void Pass::hold_for(WorkloadRecord& record) {
   const Attempt tried = try_for(record, Reach::kLeavingOnly);
   if (tried.victims) {
     Instant patience = state_.preemptors.at(record.spec.key) + state_.options.hold_timeout;
-    for (const WorkloadKey& key : state_.evicting) {
-      patience =
-          std::max(patience, due_to_leave(state_, state_.workloads.at(key)).value_or(patience));
+    for (const WorkloadRecord* const leaving : state_.evicting) {
+      patience = std::max(patience, due_to_leave(state_, *leaving).value_or(patience));
     }
     if (patience <= now_) search_again_.insert(&record);
     state_.ask_to_wake(patience);
@@ -459,7 +458,9 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
   AwaitingVictims awaiting;
   awaiting.again = search_again_.contains(&record) && !victims.empty();
   if (victims.empty()) {
-    awaiting.victims.assign(state_.evicting.begin(), state_.evicting.end());
+    for (const WorkloadRecord* const leaving : state_.evicting) {
+      awaiting.victims.push_back(leaving->spec.key);
+    }
   } else {
     for (const Victim& victim : victims) awaiting.victims.push_back(victim.workload);
   }
@@ -484,7 +485,7 @@ void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment)
   hold.amounts = assignment.amounts;
   Admission planned = assignment.admission;
   Trial gone(state_);
-  for (const WorkloadKey& key : state_.evicting) gone.remove(state_.workloads.at(key));
+  for (const WorkloadRecord* const leaving : state_.evicting) gone.remove(*leaving);
   if (assignment.mode == Mode::kFit || place_all(state_, record.spec, planned, nullptr)) {
     for (std::size_t i = 0; i < planned.pod_sets.size(); ++i) {
       const Resources per_pod =

@@ -11,10 +11,9 @@ PreemptionTrial::PreemptionTrial(State& state, const PreemptionRequest& request,
       own_only_(!state.protection_of(*request.preemptor, request.queue).preemptible.value_or(true)),
       trial_(state) {
   // Whoever is leaving will be gone; nobody else has to go for room that comes back anyway.
-  for (const WorkloadKey& key : state.evicting) {
-    const WorkloadRecord& record = state.workloads.at(key);
-    if (request.search.reach == Reach::kWithoutOverdue && overdue(state, record)) continue;
-    trial_.remove(record);
+  for (const WorkloadRecord* const record : state.evicting) {
+    if (request.search.reach == Reach::kWithoutOverdue && overdue(state, *record)) continue;
+    trial_.remove(*record);
   }
 }
 

@@ -265,11 +265,10 @@ void Publisher::publish_workloads(State& state, Snapshot& next) {
       copy = shard ? std::make_shared<Snapshot::WorkloadShard>(*shard)
                    : std::make_shared<Snapshot::WorkloadShard>();
     }
-    const auto workload = state.workload_by_owner.find(owner);
-    if (workload == state.workload_by_owner.end()) {
-      copy->erase(owner);
+    if (const WorkloadRecord* const record = state.owned_by(owner)) {
+      (*copy)[owner] = view_of(state, *record);
     } else {
-      (*copy)[owner] = view_of(state, state.workloads.at(workload->second));
+      copy->erase(owner);
     }
   }
   for (auto& [shard, copy] : copies) next.workloads[shard] = std::move(copy);

@@ -2,6 +2,7 @@
 // What the engine knows of the world: the decoded intent of API objects, free of JSON and of
 // anything that no decision needs. Edge types: names, not indices.
 
+#include "base/boxed.hpp"
 #include "base/constraints.hpp"
 #include "base/ids.hpp"
 #include "base/resources.hpp"
@@ -10,9 +11,12 @@
 #include "quota/quota_spec.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -161,6 +165,42 @@ struct PodSetSpec {
   bool operator==(const PodSetSpec&) const = default;
 };
 
+/// The pod sets of a workload. Copies share them until one is edited, since most workloads of a
+/// fleet look like another one.
+class PodSets {
+ public:
+  PodSets() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): it stands for the vector.
+  PodSets(std::vector<PodSetSpec> pod_sets)
+      : shared_(std::make_shared<std::vector<PodSetSpec>>(std::move(pod_sets))) {}
+  PodSets(std::initializer_list<PodSetSpec> pod_sets)
+      : PodSets(std::vector<PodSetSpec>(pod_sets)) {}
+
+  [[nodiscard]] auto begin() const { return all().begin(); }
+  [[nodiscard]] auto end() const { return all().end(); }
+  [[nodiscard]] std::size_t size() const { return all().size(); }
+  [[nodiscard]] bool empty() const { return all().empty(); }
+  [[nodiscard]] const PodSetSpec& operator[](std::size_t index) const { return all()[index]; }
+  [[nodiscard]] const PodSetSpec& front() const { return all().front(); }
+  /// Of its own from now on.
+  [[nodiscard]] std::vector<PodSetSpec>& edit() {
+    if (!shared_ || shared_.use_count() > 1) {
+      shared_ = std::make_shared<std::vector<PodSetSpec>>(all());
+    }
+    return *shared_;
+  }
+  friend bool operator==(const PodSets& a, const PodSets& b) {
+    return a.shared_ == b.shared_ || a.all() == b.all();
+  }
+
+ private:
+  [[nodiscard]] const std::vector<PodSetSpec>& all() const {
+    static const std::vector<PodSetSpec> kNone;
+    return shared_ ? *shared_ : kNone;
+  }
+  std::shared_ptr<std::vector<PodSetSpec>> shared_;
+};
+
 /// `count` pods on one node.
 struct NodeCount {
   NodeName node;
@@ -213,11 +253,11 @@ struct WorkloadSpec {
   std::int64_t priority = 0;
   std::optional<Instant> created;  ///< Absent: after all that have one.
   bool active = true;
-  std::vector<PodSetSpec> pod_sets;
+  PodSets pod_sets;
   Protection protection;                   ///< Its own, then its priority class's.
   std::optional<Instant> last_checkpoint;  ///< Work lost on eviction is counted from here.
 
-  std::optional<Admission> admission;        ///< status.admission with QuotaReserved=True.
+  Boxed<Admission> admission;                ///< status.admission with QuotaReserved=True.
   bool admitted = false;                     ///< Condition Admitted=True.
   std::optional<Instant> quota_reserved_at;  ///< Absent while reserved: now.
   bool evicted = false;                      ///< Condition Evicted=True: pods are on their way out.

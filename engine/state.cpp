@@ -94,16 +94,13 @@ void State::ensure_tree() {
   for (const auto& [name, cohort] : cohorts) cohort_specs.push_back(cohort);
   std::vector<quota::QueueQuotaSpec> queue_specs;
   for (const auto& [name, queue] : queues) queue_specs.push_back(queue.quota);
-  std::vector<quota::FlavorResource> charged;
+  std::set<quota::FlavorResource> charged;
   for (const auto& [queue, records] : holders) {
     for (const WorkloadRecord* record : records) {
-      for (const auto& [what, amount] : record->usage) charged.push_back(what);
+      for (const auto& [what, amount] : record->usage) charged.insert(what);
     }
   }
-  std::sort(charged.begin(), charged.end());
-  charged.erase(std::unique(charged.begin(), charged.end()), charged.end());
-
-  tree = quota::QuotaTree::build(cohort_specs, queue_specs, charged);
+  tree = quota::QuotaTree::build(cohort_specs, queue_specs, {charged.begin(), charged.end()});
   shares.clear();
   for (const auto& [queue, records] : holders) {
     // A deleted ClusterQueue has no place in the tree; its workloads still hold their nodes.
@@ -195,31 +192,37 @@ void State::touch(WorkloadRecord& record) {
   if (usage_history) unsynced_usage_.insert(record.spec.key);
   uncount(record);
   if (record.phase == Phase::kFinished) return;
-  record.counted_in = LocalQueueKey{record.spec.key.ns, record.spec.queue_name};
-  record.counted.pending = record.phase == Phase::kPending ? 1 : 0;
-  record.counted.reserving = record.holds_quota() ? 1 : 0;
-  record.counted.admitted = record.holds_quota() && record.phase != Phase::kEvicting ? 1 : 0;
-  record.counted.usage = record.usage;
-  LocalQueueCounts& total = counts[*record.counted_in];
-  total.pending += record.counted.pending;
-  total.reserving += record.counted.reserving;
-  total.admitted += record.counted.admitted;
-  for (const auto& [what, amount] : record.counted.usage) total.usage[what] += amount;
+  record.counted_in =
+      counts.try_emplace(LocalQueueKey{record.spec.key.ns, record.spec.queue_name}).first;
+  LocalQueueCounts& total = (*record.counted_in)->second;
+  if (!record.holds_quota()) {
+    ++total.pending;
+    return;
+  }
+  const std::int64_t admitted = record.phase == Phase::kEvicting ? 0 : 1;
+  record.counted_holding = LocalQueueCounts{0, 1, admitted, record.usage};
+  ++total.reserving;
+  total.admitted += admitted;
+  for (const auto& [what, amount] : record.usage) total.usage[what] += amount;
 }
 
 void State::uncount(WorkloadRecord& record) {
   if (!record.counted_in) return;
-  const auto position = counts.find(*record.counted_in);
+  const auto position = *record.counted_in;
   LocalQueueCounts& total = position->second;
-  total.pending -= record.counted.pending;
-  total.reserving -= record.counted.reserving;
-  total.admitted -= record.counted.admitted;
-  for (const auto& [what, amount] : record.counted.usage) {
-    const auto entry = total.usage.find(what);
-    entry->second -= amount;
-    if (entry->second.is_zero()) total.usage.erase(entry);
+  if (!record.counted_holding) {
+    --total.pending;
+  } else {
+    total.reserving -= record.counted_holding->reserving;
+    total.admitted -= record.counted_holding->admitted;
+    for (const auto& [what, amount] : record.counted_holding->usage) {
+      const auto entry = total.usage.find(what);
+      entry->second -= amount;
+      if (entry->second.is_zero()) total.usage.erase(entry);
+    }
   }
   if (total == LocalQueueCounts{}) counts.erase(position);
+  record.counted_holding.reset();
   record.counted_in.reset();
 }
 
@@ -256,11 +259,11 @@ WorkloadRecord& State::upsert_record(const WorkloadSpec& spec) {
     if (record.spec.owner_uid != spec.owner_uid) adopt_owner(record, spec.owner_uid);
   }
   if (!created && record.spec.queue_name != spec.queue_name) {
-    workloads_by_local_queue[LocalQueueKey{spec.key.ns, record.spec.queue_name}].erase(spec.key);
+    workloads_by_local_queue[LocalQueueKey{spec.key.ns, record.spec.queue_name}].erase(&record);
   }
   record.spec = spec;
-  workloads_by_local_queue[LocalQueueKey{spec.key.ns, spec.queue_name}].insert(spec.key);
-  if (!spec.owner_uid.empty()) workload_by_owner[spec.owner_uid] = spec.key;
+  workloads_by_local_queue[LocalQueueKey{spec.key.ns, spec.queue_name}].insert(&record);
+  index_owner(record);
   file(record);
   touch(record);
   return record;
@@ -271,13 +274,27 @@ void State::adopt_owner(WorkloadRecord& record, const Uid& owner) {
   // under the new one.
   touch(record);
   if (record.holds_quota()) release_plan(record);
-  const auto former = workload_by_owner.find(record.spec.owner_uid);
-  if (former != workload_by_owner.end() && former->second == record.spec.key) {
-    workload_by_owner.erase(former);
-  }
+  unindex_owner(record);
   record.spec.owner_uid = owner;
-  if (!owner.empty()) workload_by_owner[owner] = record.spec.key;
+  index_owner(record);
   if (record.holds_quota()) charge_plan(record);
+}
+
+WorkloadRecord* State::owned_by(const Uid& owner) const {
+  const auto found = workload_by_owner.find(owner);
+  return found == workload_by_owner.end() ? nullptr : *found;
+}
+
+void State::index_owner(WorkloadRecord& record) {
+  if (record.spec.owner_uid.empty()) return;
+  const auto [position, is_new] = workload_by_owner.insert(&record);
+  if (is_new || *position == &record) return;
+  workload_by_owner.erase(position);
+  workload_by_owner.insert(&record);
+}
+
+void State::unindex_owner(WorkloadRecord& record) {
+  if (owned_by(record.spec.owner_uid) == &record) workload_by_owner.erase(&record);
 }
 
 void State::erase_record(const WorkloadKey& key) {
@@ -290,10 +307,9 @@ void State::erase_record(const WorkloadKey& key) {
   preemptors.erase(key);
   touch(record);
   uncount(record);
-  const auto owner = workload_by_owner.find(record.spec.owner_uid);
-  if (owner != workload_by_owner.end() && owner->second == key) workload_by_owner.erase(owner);
+  unindex_owner(record);
   const auto local = workloads_by_local_queue.find(LocalQueueKey{key.ns, record.spec.queue_name});
-  local->second.erase(key);
+  local->second.erase(&record);
   if (local->second.empty()) workloads_by_local_queue.erase(local);
   workloads.erase(position);
 }
@@ -313,7 +329,7 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
                   [](const PodSetSpec& pod_set) { return pod_set.reclaimable > 0; })) {
     shrinking.insert(record.spec.key);
   }
-  if (phase == Phase::kEvicting) evicting.insert(record.spec.key);
+  if (phase == Phase::kEvicting) evicting.insert(&record);
 
   // A dirty tree is charged with everything when it is built.
   if (const auto node = tree.find_queue(record.queue); node && !tree_dirty) {
@@ -353,7 +369,7 @@ void State::release(WorkloadRecord& record, Phase next) {
   unpark_tree(record.queue);
   held_use_.erase(record.queue);
   holders[record.queue].erase(&record);
-  evicting.erase(record.spec.key);
+  evicting.erase(&record);
   shrinking.erase(record.spec.key);
   record.usage.clear();
   record.admission.reset();
@@ -368,10 +384,10 @@ void State::release(WorkloadRecord& record, Phase next) {
 void State::set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant> now) {
   record.phase = phase;
   if (phase == Phase::kEvicting) {
-    evicting.insert(record.spec.key);
+    evicting.insert(&record);
     if (now) record.evicting_since = now;
   } else {
-    evicting.erase(record.spec.key);
+    evicting.erase(&record);
     record.evicting_since.reset();
   }
   touch(record);
@@ -509,6 +525,11 @@ void State::file(WorkloadRecord& record) {
   PendingClass& same = position->second;
   same.key = &position->first;
   record.pending_class = &same;
+  // One copy serves the whole class.
+  if (!same.members.empty()) {
+    const PodSets& shared = (*same.members.begin())->spec.pod_sets;
+    if (shared == record.spec.pod_sets) record.spec.pod_sets = shared;
+  }
   same.members.insert(&record);
   same.unannounced.insert(&record);
   fresh_classes[record.queue].insert(*same.key);
@@ -535,9 +556,8 @@ void State::file_all_of(const LocalQueueKey& queue) {
   queues_dirty = true;
   want_pass();
   if (members == workloads_by_local_queue.end()) return;
-  for (const WorkloadKey& key : members->second) {
-    WorkloadRecord& record = workloads.at(key);
-    if (record.phase == Phase::kPending) file(record);
+  for (WorkloadRecord* const record : members->second) {
+    if (record->phase == Phase::kPending) file(*record);
   }
 }
 
@@ -563,7 +583,7 @@ void State::place_pod(const PodUse& use) {
   if (!use.owner_uid.empty()) pods_by_owner[use.owner_uid].insert(use.uid);
   seat(pod);
   touch_node(pod.node);
-  if (workload_by_owner.contains(use.owner_uid)) dirty_owners.insert(use.owner_uid);
+  if (owned_by(use.owner_uid) != nullptr) dirty_owners.insert(use.owner_uid);
 }
 
 bool State::remove_pod(const Uid& uid) {
@@ -584,11 +604,11 @@ bool State::remove_pod(const Uid& uid) {
   }
   pods.erase(position);
   want_pass();
-  const auto workload = workload_by_owner.find(owner);
-  if (workload == workload_by_owner.end()) return true;
+  WorkloadRecord* const record = owned_by(owner);
+  if (record == nullptr) return true;
   dirty_owners.insert(owner);
   // A member that found no slot before may take the one that is free now.
-  if (freed_slot) seat_pods(workloads.at(workload->second));
+  if (freed_slot) seat_pods(*record);
   return true;
 }
 
@@ -604,15 +624,14 @@ void State::seat_pods(WorkloadRecord& record) {
 }
 
 void State::seat(PodRecord& pod) {
-  const auto owner = workload_by_owner.find(pod.use.owner_uid);
+  WorkloadRecord* const record = owned_by(pod.use.owner_uid);
   // Anybody may write any owner reference; owners own nothing in other namespaces.
-  const bool is_member = owner != workload_by_owner.end() && owner->second.ns == pod.use.key.ns;
+  const bool is_member = record != nullptr && record->spec.key.ns == pod.use.key.ns;
   if (is_member && !pod.use.nominated) {
-    WorkloadRecord& record = workloads.at(owner->second);
-    for (std::size_t i = 0; i < record.plan.size(); ++i) {
-      PlannedSlots& entry = record.plan[i];
+    for (std::size_t i = 0; i < record->plan.size(); ++i) {
+      PlannedSlots& entry = record->plan[i];
       if (entry.node != pod.node || entry.claimed >= entry.slots) continue;
-      const PodSetName& pod_set = record.spec.pod_sets[entry.pod_set].name;
+      const PodSetName& pod_set = record->spec.pod_sets[entry.pod_set].name;
       if (!pod.use.pod_set.empty() && pod.use.pod_set != pod_set.value()) continue;
       ++entry.claimed;
       pod.slot = i;
@@ -622,8 +641,7 @@ void State::seat(PodRecord& pod) {
   pod.foreign = pod.requests;
   if (pod.slot) {
     // The slot covers what was planned for it; a pod that grew since charges the rest.
-    const WorkloadRecord& record = workloads.at(owner->second);
-    const Resources& covered = record.per_pod[record.plan[*pod.slot].pod_set];
+    const Resources& covered = record->per_pod[record->plan[*pod.slot].pod_set];
     Resources beyond;
     for (std::size_t i = 0; i < pod.requests.extent(); ++i) {
       const ResourceId id(static_cast<std::uint16_t>(i));
@@ -640,10 +658,8 @@ void State::unseat(PodRecord& pod) {
   fleet.release(pod.node, topology::UseKind::kForeign, pod.foreign);
   pod.foreign = Resources();
   if (!pod.slot) return;
-  const auto owner = workload_by_owner.find(pod.use.owner_uid);
-  if (owner != workload_by_owner.end()) {
-    WorkloadRecord& record = workloads.at(owner->second);
-    if (*pod.slot < record.plan.size()) --record.plan[*pod.slot].claimed;
+  if (WorkloadRecord* const record = owned_by(pod.use.owner_uid)) {
+    if (*pod.slot < record->plan.size()) --record->plan[*pod.slot].claimed;
   }
   pod.slot.reset();
 }

@@ -18,6 +18,7 @@
 //      in no slot (plus what a pod in a slot asks beyond the slot).
 //   3. A slot is claimed by at most one pod; claims never exceed slots.
 
+#include "base/boxed.hpp"
 #include "engine/held_use.hpp"
 #include "engine/options.hpp"
 #include "engine/reason.hpp"
@@ -59,7 +60,7 @@ struct WorkloadRecord {
   ClusterQueueName queue;
 
   // Held while Assumed, Reserved or Evicting.
-  std::optional<Admission> admission;
+  Boxed<Admission> admission;
   std::optional<Instant> reserved_at;
   quota::FlavorAmounts usage;
   /// Where the tree is charged with it, and how much; as long as the tree is not dirty. Nothing:
@@ -74,9 +75,10 @@ struct WorkloadRecord {
   /// When it came into the queue as it is now: created, or changed in what decides.
   std::optional<Instant> arrived;
 
-  PendingClass* pending_class = nullptr;    ///< While pending in a queue.
-  std::optional<LocalQueueKey> counted_in;  ///< The queue its `counted` is part of.
-  LocalQueueCounts counted;
+  PendingClass* pending_class = nullptr;  ///< While pending in a queue.
+  /// What it adds to State::counts, and where; absent: nothing.
+  std::optional<std::map<LocalQueueKey, LocalQueueCounts>::iterator> counted_in;
+  Boxed<LocalQueueCounts> counted_holding;  ///< Absent: it counts as pending.
 
   [[nodiscard]] bool holds_quota() const {
     return phase == Phase::kAssumed || phase == Phase::kReserved || phase == Phase::kEvicting;
@@ -108,6 +110,15 @@ struct ByKey {
   }
 };
 using RecordsByKey = std::set<WorkloadRecord*, ByKey>;
+
+struct ByOwner {
+  using is_transparent = void;
+  bool operator()(const WorkloadRecord* a, const WorkloadRecord* b) const {
+    return a->spec.owner_uid < b->spec.owner_uid;
+  }
+  bool operator()(const WorkloadRecord* a, const Uid& b) const { return a->spec.owner_uid < b; }
+  bool operator()(const Uid& a, const WorkloadRecord* b) const { return a < b->spec.owner_uid; }
+};
 
 /// Workloads of one queue for which every input of the verdict is the same; the first in order
 /// stands for all (design section 5).
@@ -160,13 +171,13 @@ class State {
   std::map<Uid, PodRecord> pods;
 
   // Indices over the above.
-  std::map<Uid, WorkloadKey> workload_by_owner;
-  std::map<LocalQueueKey, std::set<WorkloadKey>> workloads_by_local_queue;
+  std::set<WorkloadRecord*, ByOwner> workload_by_owner;  ///< The last one of each owner.
+  std::map<LocalQueueKey, RecordsByKey> workloads_by_local_queue;
   std::map<Uid, std::set<Uid>> pods_by_owner;
   std::map<topology::NodeIndex, std::set<Uid>> pods_by_node;
   std::map<topology::NodeIndex, std::set<WorkloadKey>> plans_by_node;
   std::map<ClusterQueueName, RecordsByKey> holders;  ///< Holding quota, by queue.
-  std::set<WorkloadKey> evicting;
+  RecordsByKey evicting;
   std::set<WorkloadKey> deactivated;  ///< Holding quota with spec.active false.
   /// Holding quota, and their plans may have slots of pods that ended well.
   std::set<WorkloadKey> shrinking;
@@ -226,6 +237,8 @@ class State {
   void erase_record(const WorkloadKey& key);
   [[nodiscard]] WorkloadRecord* find(const WorkloadKey& key);
   [[nodiscard]] const WorkloadRecord* find(const WorkloadKey& key) const;
+  /// The workload that has this owner; nullptr: none, or no owner is meant.
+  [[nodiscard]] WorkloadRecord* owned_by(const Uid& owner) const;
   /// Charges quota and plan; the workload must not hold any.
   void hold(WorkloadRecord& record, const Admission& admission, Phase phase, Instant reserved_at);
   /// Gives back quota and plan; it is pending (or finished) afterwards.
@@ -283,6 +296,8 @@ class State {
  private:
   [[nodiscard]] std::optional<UsagePart> usage_part(const WorkloadKey& key) const;
   void adopt_owner(WorkloadRecord& record, const Uid& owner);
+  void index_owner(WorkloadRecord& record);
+  void unindex_owner(WorkloadRecord& record);
   void unfile(WorkloadRecord& record);
   /// Everybody parked in the queue's tree may be looked at again.
   void unpark_tree(const ClusterQueueName& queue);

@@ -139,6 +139,8 @@ class World {
     return spec.key;
   }
 
+  void publish() { snapshot_ = engine_.publish(); }
+
   void finish(const WorkloadKey& key) { send(WorkloadDeleted{key}); }
 
   Settled settle() {
@@ -174,6 +176,7 @@ class World {
   }
 
   Engine engine_;
+  std::shared_ptr<const Snapshot> snapshot_;
   Instant now_{1'000'000'000};
   std::size_t jobs_ = 0;
   std::vector<WorkloadKey> leaving_;
@@ -360,10 +363,15 @@ void bench_memory() {
   World world;
   for (int i = 0; i < 50; ++i) world.queue(queue_name(i), QueueOptions{});
   const auto in_use = [] { return mallinfo2().uordblks; };
-  for (int i = 0; i < 1'000; ++i) world.submit(shaped(i, queue_name(i % 50)));
+  const auto submit = [&](int count) {
+    for (int i = 0; i < count; ++i) world.submit(shaped(i, queue_name(i % 50)));
+    (void)world.settle();
+  };
+  submit(3'000);
+  world.publish();
   const std::size_t before = in_use();
   const int more = 100'000;
-  for (int i = 0; i < more; ++i) world.submit(shaped(i, queue_name(i % 50)));
+  submit(more);
   fmt::print("memory: {} bytes per pending workload of a known shape\n",
              (in_use() - before) / static_cast<std::size_t>(more));
 }

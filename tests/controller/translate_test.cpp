@@ -112,7 +112,7 @@ TEST(Translate, RequestsOfAPodSetFollowDefaultsForNodesAndRulesForQuota) {
     "topologyRequest":{"podSetGroupName":"g"},"template":{"spec":{"containers":[
       {"name":"c","resources":{"requests":{"example.com/foo":"500m"}}}]}}}]},
     "status":{"reclaimablePods":[{"name":"main","count":5},{"name":"other","count":1}]}})")));
-  const auto pod_set = to_workload(workload, known).pod_sets.at(0);
+  const auto pod_set = to_workload(workload, known).pod_sets[0];
   EXPECT_EQ(pod_set.quota_requests, (ResourceList{{ResourceName("cpu"), Amount(2000)}}));
   EXPECT_EQ(pod_set.node_requests, (ResourceList{{ResourceName("cpu"), Amount(2000)},
                                                  {ResourceName("example.com/foo"), Amount(1)},
@@ -195,8 +195,8 @@ TEST(Translate, AnAdmissionSurvivesTheWayToTheApiAndBack) {
   EXPECT_EQ(*spec.admission, admission);
   EXPECT_FALSE(spec.admitted);
   EXPECT_EQ(spec.quota_reserved_at, *parse_rfc3339("2026-11-29T16:00:00Z"));
-  EXPECT_EQ(spec.pod_sets.at(0).quota_requests.at(ResourceName("cpu")), Amount(1500));
-  EXPECT_EQ(spec.pod_sets.at(0).node_requests.at(ResourceName("pods")), Amount(1));
+  EXPECT_EQ(spec.pod_sets[0].quota_requests.at(ResourceName("cpu")), Amount(1500));
+  EXPECT_EQ(spec.pod_sets[0].node_requests.at(ResourceName("pods")), Amount(1));
 }
 
 TEST(Translate, AnEvictionCountsOnlyWhileQuotaIsReserved) {

@@ -298,6 +298,26 @@ TEST(Admission, SlicesGiveTheSameResultAsOneGo) {
   EXPECT_EQ(logs[0], logs[2]);
 }
 
+TEST(Admission, TheLastInLineHasATurnWhereEventsNeverPause) {
+  World world(1);
+  world.flavor("h100");
+  world.nodes("n", 20);
+  world.queue("a", {.nominal = 8});
+  for (int i = 0; i < 30; ++i) {
+    world.submit("large" + std::to_string(i), {.pods = 2 + i, .priority = 100 - i});
+  }
+  world.submit("last", {.pods = 1});
+  bool admitted = false;
+  int slices = 0;
+  for (; slices < 12 && !admitted; ++slices) {
+    for (const Effect& effect : world.engine.step(Settle{}, world.now).list) {
+      admitted = admitted || std::holds_alternative<Admit>(effect);
+    }
+    world.send(NamespaceUpserted{NamespaceSpec{Namespace("other"), {}}});
+  }
+  EXPECT_TRUE(admitted);
+}
+
 TEST(Admission, PodsThatEndedWellGiveTheirQuotaBack) {
   World world;
   world.flavor("spot", {}, "", Capacity::kElastic);
@@ -307,12 +327,12 @@ TEST(Admission, PodsThatEndedWellGiveTheirQuotaBack) {
   world.settle();
   EXPECT_FALSE(world.admitted("next"));
   WorkloadSpec& gang = world.specs.at(World::key("gang"));
-  gang.pod_sets[0].reclaimable = 2;
+  gang.pod_sets.edit()[0].reclaimable = 2;
   world.send(WorkloadUpserted{gang});
   world.settle();
   // 4 pods of 8, 2 of them done: 16 of 32 are used, 24 asked.
   EXPECT_EQ(world.needs_of("next"), "8 nvidia.com/gpu in ClusterQueue a");
-  gang.pod_sets[0].reclaimable = 3;
+  gang.pod_sets.edit()[0].reclaimable = 3;
   world.send(WorkloadUpserted{gang});
   world.settle();
   EXPECT_TRUE(world.admitted("next"));

@@ -48,7 +48,7 @@ struct Fleet {
 WorkloadSpec workload_of(const std::vector<int>& gpus) {
   WorkloadSpec workload;
   for (const int each : gpus) {
-    PodSetSpec& pod_set = workload.pod_sets.emplace_back();
+    PodSetSpec& pod_set = workload.pod_sets.edit().emplace_back();
     pod_set.name = PodSetName(fmt::format("s{}", workload.pod_sets.size()));
     pod_set.quota_requests = {{kGpu, Amount(each)}};
   }
@@ -97,9 +97,9 @@ TEST(FlavorProperty, FewerPodsAreAsManyAsFit) {
     const int ended = *rc::gen::inRange(0, count + 1);
     Fleet fleet(nominal);
     WorkloadSpec workload = workload_of({per_pod});
-    workload.pod_sets[0].count = count;
-    workload.pod_sets[0].min_count = least;
-    workload.pod_sets[0].reclaimable = ended;
+    workload.pod_sets.edit()[0].count = count;
+    workload.pod_sets.edit()[0].min_count = least;
+    workload.pod_sets.edit()[0].reclaimable = ended;
     const Attempt attempt = fleet.attempt(workload);
     const int most = *std::max_element(nominal.begin(), nominal.end()) / per_pod;
     const int wanted = count - ended;

@@ -58,14 +58,14 @@ class Flavors : public World {
                    const std::string& group = "") {
     WorkloadSpec workload = job(name, {.gpus = gpus.front()});
     const PodSetSpec first = workload.pod_sets.front();
-    workload.pod_sets.clear();
+    workload.pod_sets = {};
     for (const std::int64_t each : gpus) {
       PodSetSpec pod_set = first;
       pod_set.name = PodSetName(fmt::format("set{}", workload.pod_sets.size()));
       pod_set.quota_requests.clear();
       if (each > 0) pod_set.quota_requests = {{gpu(), Amount(each)}};
       pod_set.group = group;
-      workload.pod_sets.push_back(pod_set);
+      workload.pod_sets.edit().push_back(pod_set);
     }
     submit_spec(workload);
   }
@@ -250,8 +250,8 @@ TEST(Flavors, AScanThatStoppedCanGoOn) {
   state.tree.add_usage(state.queue_node(queue.name()), {{*one, Amount(8)}});
 
   WorkloadSpec workload;
-  workload.pod_sets.resize(1);
-  workload.pod_sets[0].quota_requests = {{gpu(), Amount(8)}};
+  workload.pod_sets.edit().resize(1);
+  workload.pod_sets.edit()[0].quota_requests = {{gpu(), Amount(8)}};
   AssignOptions options;
   options.oracle = [](const OracleQuery&) { return OracleAnswer{Oracle::kOwnQueue, 0}; };
   const Assignment first = assign_flavors(state, workload, queue, options);
@@ -302,10 +302,10 @@ TEST(Flavors, ResourcesOfOtherGroupsGetTheirOwn) {
   world.add(Flavors::spec(
       "a", "", {Flavors::group(gpu(), {{"h100", 8}}), Flavors::group(cpu, {{"shared", 4000}})}));
   WorkloadSpec workload = world.job("job");
-  workload.pod_sets[0].quota_requests[cpu] = Amount(4000);
+  workload.pod_sets.edit()[0].quota_requests[cpu] = Amount(4000);
   world.submit_spec(workload);
   WorkloadSpec large = world.job("large", {.gpus = 16, .created_s = 2});
-  large.pod_sets[0].quota_requests[cpu] = Amount(4000);
+  large.pod_sets.edit()[0].quota_requests[cpu] = Amount(4000);
   world.submit_spec(large);
   world.settle_all();
   EXPECT_EQ(world.flavors_of("job"), "shared+h100");
@@ -322,7 +322,7 @@ TEST(Flavors, TheMildestReasonOfTheFlavorsIsShown) {
       Flavors::spec("a", "", {Flavors::group(gpu(), {{"other", 99}, {"small", 4}, {"full", 8}})}));
   world.run_on("running", "a", "full", 8);
   WorkloadSpec workload = world.job("job");
-  workload.pod_sets[0].constraints.node_selector = {{"arch", "x86"}};
+  workload.pod_sets.edit()[0].constraints.node_selector = {{"arch", "x86"}};
   world.submit_spec(workload);
   world.settle_all();
   EXPECT_EQ(world.why("job"), "WaitingForQuota");
@@ -363,7 +363,7 @@ TEST(Flavors, OnlyKeysOfTheFlavorJudgeIt) {
     world.elastic("spot", {{"type", "spot"}});
     world.add(Flavors::spec("a", "", {Flavors::group(gpu(), {{"spot", 8}})}));
     WorkloadSpec workload = world.job("job");
-    workload.pod_sets[0].constraints = c.constraints;
+    workload.pod_sets.edit()[0].constraints = c.constraints;
     world.submit_spec(workload);
     world.settle_all();
     EXPECT_EQ(world.admitted("job"), c.matches) << c.sentence;
@@ -412,7 +412,8 @@ TEST(Flavors, AGroupThatOnlyCountsNeedsNoTopology) {
       "a", "", {Flavors::group(gpu(), {{"tas", 8}}), Flavors::group(credit, {{"credits", 100}})}));
   WorkloadSpec workload = world.job(
       "job", {.topology = TopologyRequest{TopologyRequest::Mode::kRequired, kHostnameLabel}});
-  workload.pod_sets[0].quota_requests[credit] = Amount(10);  // Derived: the pod does not ask it.
+  workload.pod_sets.edit()[0].quota_requests[credit] =
+      Amount(10);  // Derived: the pod does not ask it.
   world.submit_spec(workload);
   world.settle_all();
   EXPECT_EQ(world.flavors_of("job"), "credits+tas");
@@ -454,7 +455,7 @@ TEST(Flavors, UndeclaredResourcesBlockOrAreIgnored) {
     world.elastic("one");
     world.add(Flavors::spec("a", "", {Flavors::group(gpu(), {{"one", 8}})}));
     WorkloadSpec workload = world.job("job");
-    workload.pod_sets[0].quota_requests[ResourceName("example.com/rdma")] = Amount(1);
+    workload.pod_sets.edit()[0].quota_requests[ResourceName("example.com/rdma")] = Amount(1);
     world.submit_spec(workload);
     world.settle_all();
     EXPECT_EQ(world.flavors_of("job"), ignore ? "one" : "");

@@ -12,10 +12,10 @@ using Counts = std::vector<std::int64_t>;
 WorkloadSpec shrinkable(World& world, const std::string& name, std::int64_t count,
                         std::int64_t least, const JobOptions& options = {}) {
   WorkloadSpec spec = world.job(name, options);
-  spec.pod_sets[0].count = count;
-  spec.pod_sets[0].min_count = least;
-  spec.pod_sets[0].quota_requests = {{gpu(), Amount(1)}};
-  spec.pod_sets[0].node_requests = {{gpu(), Amount(1)}, {ResourceName("pods"), Amount(1)}};
+  spec.pod_sets.edit()[0].count = count;
+  spec.pod_sets.edit()[0].min_count = least;
+  spec.pod_sets.edit()[0].quota_requests = {{gpu(), Amount(1)}};
+  spec.pod_sets.edit()[0].node_requests = {{gpu(), Amount(1)}, {ResourceName("pods"), Amount(1)}};
   return spec;
 }
 
@@ -34,23 +34,23 @@ Counts admitted_counts(const World& world, const std::string& name) {
 
 TEST(PartialAdmission, CountsGoDownStepByStep) {
   WorkloadSpec spec;
-  spec.pod_sets.resize(2);
-  spec.pod_sets[0].count = 4;
-  spec.pod_sets[0].min_count = 4;
-  spec.pod_sets[1].count = 10;
-  spec.pod_sets[1].min_count = 5;
+  spec.pod_sets.edit().resize(2);
+  spec.pod_sets.edit()[0].count = 4;
+  spec.pod_sets.edit()[0].min_count = 4;
+  spec.pod_sets.edit()[1].count = 10;
+  spec.pod_sets.edit()[1].min_count = 5;
   EXPECT_EQ(reduction_steps(spec), 5);
   EXPECT_EQ(reduced_counts(spec, 3), (Counts{4, 7}));  // 10 - floor(5 x 3 / 5)
   EXPECT_EQ(reduced_counts(spec, 5), (Counts{4, 5}));
-  spec.pod_sets[0].min_count = 1;  // Together 3 + 5 steps.
+  spec.pod_sets.edit()[0].min_count = 1;  // Together 3 + 5 steps.
   EXPECT_EQ(reduction_steps(spec), 8);
   EXPECT_EQ(reduced_counts(spec, 3), (Counts{3, 9}));  // floor(9 / 8), floor(15 / 8)
-  spec.pod_sets[0].min_count.reset();
-  spec.pod_sets[1].min_count = 12;  // More than there are: no slack.
+  spec.pod_sets.edit()[0].min_count.reset();
+  spec.pod_sets.edit()[1].min_count = 12;  // More than there are: no slack.
   EXPECT_EQ(reduction_steps(spec), 0);
   EXPECT_EQ(reduced_counts(spec, 0), (Counts{4, 10}));
-  spec.pod_sets[1].count = 2147483647;
-  spec.pod_sets[1].min_count = 0;
+  spec.pod_sets.edit()[1].count = 2147483647;
+  spec.pod_sets.edit()[1].min_count = 0;
   EXPECT_EQ(reduced_counts(spec, reduction_steps(spec)), (Counts{4, 0}));
 }
 
@@ -163,7 +163,7 @@ TEST(PartialAdmission, PodsThatEndedAreNotAskedForAgain) {
   world.flavor("spot", {}, "", Capacity::kElastic);
   world.queue("a", {.nominal = 5, .flavor = "spot"});
   WorkloadSpec spec = shrinkable(world, "job", 10, 2);
-  spec.pod_sets[0].reclaimable = 7;
+  spec.pod_sets.edit()[0].reclaimable = 7;
   submit(world, spec);
   world.settle();
   EXPECT_EQ(admitted_counts(world, "job"), (Counts{3}));

@@ -210,7 +210,7 @@ TEST(Plan, PodsThatEndedWellGiveTheirSlotsBack) {
     world.pod("g" + std::to_string(i), "n" + std::to_string(i), 8, "gang", i - 1);
   }
   WorkloadSpec& gang = world.specs.at(World::key("gang"));
-  gang.pod_sets[0].reclaimable = 1;
+  gang.pod_sets.edit()[0].reclaimable = 1;
   world.send(WorkloadUpserted{gang});
   world.settle();
   // Quota is free, but which pod ended was not seen yet: all slots are sat in.
