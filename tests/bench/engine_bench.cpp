@@ -184,6 +184,8 @@ class World {
 
 constexpr int kQueues = 200;
 constexpr int kRunning = 8'000;
+constexpr int kLent = 400;  ///< Of them, on quota that is taken back.
+constexpr int kMoreForAll = 2 * (kRunning - kLent) + 20'000;
 constexpr int kPending = 20'000;
 
 std::string queue_name(int number) {
@@ -201,21 +203,24 @@ JobOptions shaped(int number, const std::string& queue) {
                     .priority = shape / 12};
 }
 
-/// 200 queues in 3 cohort levels. 180 of them run on what the root lends; 20 own nothing yet and
-/// wait.
+/// 200 queues, 160 of them in 3 cohort levels, all running on what a root lends. Of the other 40,
+/// in a cohort of their own, 20 run on all that is there; the other 20 own nothing yet and wait.
 void fill(World& world) {
-  world.cohort("root", "", 16 * kRunning / 8);
+  world.cohort("root", "", 2 * (kRunning - kLent));
   for (int i = 0; i < 10; ++i) world.cohort(fmt::format("org-{}", i), "root", 0);
   for (int i = 0; i < 40; ++i) {
     world.cohort(fmt::format("group-{}", i), fmt::format("org-{}", i % 10), 0);
   }
+  world.cohort("lent", "", 2 * kLent);
   for (int i = 0; i < kQueues; ++i) {
-    world.queue(queue_name(i), QueueOptions{.cohort = fmt::format("group-{}", i % 40),
-                                            .within = PreemptionPolicy::kLowerPriority,
-                                            .reclaim = PreemptionPolicy::kAny});
+    world.queue(queue_name(i),
+                QueueOptions{.cohort = i < 40 ? "lent" : fmt::format("group-{}", i % 40),
+                             .within = PreemptionPolicy::kLowerPriority,
+                             .reclaim = PreemptionPolicy::kAny});
   }
   for (int i = 0; i < kRunning; ++i) {
-    world.run(JobOptions{.queue = queue_name(20 + (i % 180)), .gpus = 2, .priority = 10});
+    const int queue = i < kLent ? 20 + (i % 20) : 40 + (i % 160);
+    world.run(JobOptions{.queue = queue_name(queue), .gpus = 2, .priority = 10});
   }
   for (int i = 0; i < kPending; ++i) world.submit(shaped(i, queue_name(i / 100)));
 }
@@ -229,15 +234,16 @@ void bench_settle() {
       "ms, "
       "{} admitted\n",
       idle.total_ms, idle.longest_slice_ms, idle.admitted);
-  // The waiting 20 get quota of their own, more than there is free: they take back what is lent.
-  // The root gets as much as the others need for 2,000 more.
+  // What was lent becomes the waiting 20's own, who take it back, and the root gets as much as the
+  // others need for 2,000 more.
   for (int i = 0; i < 20; ++i) {
-    world.queue(queue_name(i), QueueOptions{.cohort = fmt::format("group-{}", i % 40),
-                                            .nominal = 40,
+    world.queue(queue_name(i), QueueOptions{.cohort = "lent",
+                                            .nominal = 2 * kLent / 20,
                                             .within = PreemptionPolicy::kLowerPriority,
                                             .reclaim = PreemptionPolicy::kAny});
   }
-  world.cohort("root", "", 16 * kRunning / 8 + 14'000);
+  world.cohort("lent", "", 0);
+  world.cohort("root", "", kMoreForAll);
   const Settled changed = world.settle();
   fmt::print(
       "settle: after a quota change: {} admitted, {} evicted, {:.1f} ms, longest slice {:.1f} ms\n",
@@ -316,10 +322,10 @@ void bench_fair() {
   World world(fair_options());
   fill(world);
   const Settled idle = world.settle();
-  world.cohort("root", "", 16 * kRunning / 8 + 14'000);
+  world.cohort("root", "", kMoreForAll);
   const Settled changed = world.settle();
   fmt::print(
-      "fair: first look at 20,000 pending {:.1f} ms, {} evicted; 14,000 GPUs more: {} admitted, {} "
+      "fair: first look at 20,000 pending {:.1f} ms, {} evicted; 20,000 GPUs more: {} admitted, {} "
       "evicted, {:.1f} ms, longest slice {:.1f} ms\n",
       idle.total_ms, idle.evicted, changed.admitted, changed.evicted, changed.total_ms,
       changed.longest_slice_ms);
