@@ -34,15 +34,15 @@ struct Candidates {
   [[nodiscard]] bool any_of_cohort() const { return !hierarchy.empty() || !priority.empty(); }
 };
 
-/// All that the policies of the request's queue let it take on the state as it is, but those that
-/// are leaving already or are protected (State::spared), which are added to
-/// `request.search.spared`.
 /// For each ancestor of the request's queue, from the lowest: whether the subtree on the request's
 /// side has the advantage over the queues first met there, that is, its own quota covers the
 /// request. From there on what others borrowed is taken back whatever the mode.
 [[nodiscard]] std::vector<bool> subtree_advantages(const State& state,
                                                    const PreemptionRequest& request);
 
+/// All that the policies of the request's queue let it take on the state as it is, but those that
+/// are leaving already or are protected (State::spared), which are added to
+/// `request.search.spared`.
 [[nodiscard]] Candidates collect_candidates(State& state, const PreemptionRequest& request);
 
 /// The queue, or an ancestor strictly below where it meets the request's queue, uses no more than

@@ -22,7 +22,7 @@ struct Pass::Nomination {
 
 std::optional<Head> Pass::only_head(const ClusterQueueName& name) {
   const ClusterQueueSpec& queue = state_.queues.at(name);
-  Cursor& cursor = cursors_.at(name);
+  const Cursor& cursor = cursors_.at(name);
   const auto parked = state_.parked.find(name);
   const auto sticky = state_.sticky.find(name);
   std::optional<Head> best;

@@ -267,7 +267,7 @@ class FairSearch {
     for (const WorkloadRecord* const holder : holders->second) {
       const WorkloadRecord& record = *holder;
       if (record.phase == Phase::kEvicting) continue;
-      if (!uses_any(record, request_.needed)) continue;
+      if (!uses_any(record.charged, request_.needed)) continue;
       if (!policy_allows(policy, *request_.preemptor, record.spec)) continue;
       const auto spared = state_.spared(record, *request_.preemptor);
       if (!spared) {
@@ -288,13 +288,8 @@ class FairSearch {
     for (const auto& [key, hold] : state_.holds) {
       if (hold.queue != queue) continue;
       const WorkloadRecord& record = state_.workloads.at(key);
-      const bool needed =
-          std::any_of(hold.amounts.begin(), hold.amounts.end(), [&](const auto& entry) {
-            return entry.second > Amount() &&
-                   std::find(request_.needed.begin(), request_.needed.end(), entry.first) !=
-                       request_.needed.end();
-          });
-      if (!needed || !policy_allows(policy, *request_.preemptor, record.spec)) continue;
+      if (!uses_any(hold.amounts, request_.needed)) continue;
+      if (!policy_allows(policy, *request_.preemptor, record.spec)) continue;
       if (!state_.protection_of(record.spec, record.queue).preemptible.value_or(true)) continue;
       list.push_back(Candidate{.record = &record, .hold = &hold, .queue = queue});
     }

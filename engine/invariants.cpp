@@ -39,9 +39,9 @@ void check_nodes(const State& state, std::vector<std::string>& violations) {
   for (const auto& [uid, pod] : state.pods) {
     totals[pod.node].foreign += pod.foreign;
     if (!pod.slot) continue;
-    const WorkloadKey& key = state.owned_by(pod.use.owner_uid)->spec.key;
-    auto& counts = claims[key];
-    counts.resize(state.workloads.at(key).plan.size());
+    const WorkloadRecord& owner = *state.owned_by(pod.use.owner_uid);
+    auto& counts = claims[owner.spec.key];
+    counts.resize(owner.plan.size());
     ++counts.at(*pod.slot);
   }
   for (const auto& [key, record] : state.workloads) {

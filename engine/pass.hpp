@@ -59,8 +59,7 @@ class Pass {
   void look_at_all();
   /// True: none of the fresh classes has a workload that may start, nor one that others would have
   /// to go for; they got their verdicts, and all other verdicts stand. False: only a look at
-  /// everything can tell,
-  /// or `budget` is used up.
+  /// everything can tell, or `budget` is used up.
   [[nodiscard]] bool refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects);
   void drain_stopped(std::vector<Effect>& effects);
   void start_queue(const ClusterQueueName& queue, std::vector<Effect>& effects);

@@ -24,8 +24,8 @@ bool policy_allows(PreemptionPolicy policy, const WorkloadSpec& preemptor,
   return false;
 }
 
-bool uses_any(const WorkloadRecord& record, std::span<const quota::FrId> needed) {
-  return std::any_of(record.charged.begin(), record.charged.end(), [&](const auto& entry) {
+bool uses_any(const quota::FrAmounts& amounts, std::span<const quota::FrId> needed) {
+  return std::any_of(amounts.begin(), amounts.end(), [&](const auto& entry) {
     return entry.second > Amount() &&
            std::find(needed.begin(), needed.end(), entry.first) != needed.end();
   });

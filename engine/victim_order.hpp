@@ -12,8 +12,8 @@ namespace muster::engine {
 [[nodiscard]] bool policy_allows(PreemptionPolicy policy, const WorkloadSpec& preemptor,
                                  const WorkloadSpec& victim);
 
-/// It uses something of at least one of `needed`.
-[[nodiscard]] bool uses_any(const WorkloadRecord& record, std::span<const quota::FrId> needed);
+/// Something of at least one of `needed` is among the amounts.
+[[nodiscard]] bool uses_any(const quota::FrAmounts& amounts, std::span<const quota::FrId> needed);
 
 /// Cheapest loss first: lower priority, then the most recent reservation, then uid and key.
 [[nodiscard]] bool cheaper(const WorkloadRecord& a, const WorkloadRecord& b);

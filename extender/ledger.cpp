@@ -180,7 +180,7 @@ void Ledger::assume_answered(const Uid& uid, Resources requests, Instant until) 
 void Ledger::insert(std::shared_ptr<const ForeignAnswer> answer) {
   const Uid uid = answer->uid;
   erase_answer(uid);
-  if (limits_.answers == 0 || gone_.contains(uid.value())) return;
+  if (limits_.answers == 0 || gone_.contains(uid)) return;
   while (answers_.size() >= limits_.answers) {
     const Uid oldest = answers_by_age_.begin()->second;
     erase_answer(oldest);
@@ -241,8 +241,8 @@ void Ledger::erase_all(const Uid& uid) {
   erase_answer(uid);
   erase_reservation(uid);
   erase_refusal(uid);
-  if (!gone_.insert(uid.value()).second) return;
-  gone_by_age_.push_back(uid.value());
+  if (!gone_.insert(uid).second) return;
+  gone_by_age_.push_back(uid);
   if (gone_by_age_.size() <= limits_.gone) return;
   gone_.erase(gone_by_age_.front());
   gone_by_age_.pop_front();
@@ -331,7 +331,7 @@ std::vector<NodeName> Ledger::nodes_in_doubt() const {
 
 std::optional<NodeName> Ledger::reserve_slot(const SlotRequest& request) {
   const std::lock_guard lock(mutex_);
-  if (gone_.contains(request.pod.value())) return std::nullopt;
+  if (gone_.contains(request.pod)) return std::nullopt;
   const auto node = choose_slot(request);
   erase_reservation(request.pod);
   if (node) {
@@ -406,7 +406,7 @@ void Ledger::erase_reservation(const Uid& pod) {
 void Ledger::record_refusal(RefusedPod refused) {
   const std::lock_guard lock(mutex_);
   const Uid uid = refused.pod.meta.uid;
-  if (limits_.refusals == 0 || gone_.contains(uid.value())) return;
+  if (limits_.refusals == 0 || gone_.contains(uid)) return;
   auto pod = std::make_shared<const RefusedPod>(std::move(refused));
   if (const auto found = refused_.find(uid); found != refused_.end()) {
     found->second.pod = std::move(pod);

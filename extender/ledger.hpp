@@ -239,8 +239,8 @@ class Ledger {
   std::map<std::uint64_t, Uid> reservations_by_age_;
   std::map<Uid, Refused> refused_;
   std::map<std::uint64_t, Uid> refused_by_age_;
-  std::unordered_set<std::string> gone_;  ///< Uids.
-  std::deque<std::string> gone_by_age_;
+  std::unordered_set<Uid> gone_;
+  std::deque<Uid> gone_by_age_;
   std::uint64_t dropped_ = 0;
 };
 

@@ -143,7 +143,7 @@ class Judge {
     const NodeIndex queue = state_.queue_node(leaving.queue);
     const PreemptionSpec& spec = state_.queues.at(request_.queue).preemption;
     const bool own = queue == own_;
-    if (victim.own_queue != own || !uses_any(leaving, request_.needed)) return false;
+    if (victim.own_queue != own || !uses_any(leaving.charged, request_.needed)) return false;
     if (!policy_allows(own ? spec.within_cluster_queue : spec.reclaim_within_cohort,
                        *request_.preemptor, leaving.spec)) {
       return false;
