@@ -12,6 +12,7 @@ const char* version() {
 }
 
 void register_version(CLI::App& app, std::function<int()>& action) {
+  app.set_version_flag("--version", fmt::format("muster {}", version()));
   CLI::App* command = app.add_subcommand("version", "Print the version");
   command->callback(
       [&action] { action = [] { return print_report(fmt::format("muster {}\n", version())); }; });

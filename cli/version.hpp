@@ -1,5 +1,5 @@
 #pragma once
-// `muster version`.
+// `muster version` and `muster --version`.
 
 #include <functional>
 
