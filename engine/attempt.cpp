@@ -82,18 +82,23 @@ class Attempter {
 
   Attempt try_once() {
     Attempt result;
-    hopeless_.reset();
+    answered_.reset();
     result.assignment = assign_flavors(state_, workload_, queue_, options_);
     if (result.assignment.mode != Mode::kPreempt) return result;
-    if (hopeless_ && hopeless_->first == result.assignment.amounts &&
-        hopeless_->second == result.assignment.needed) {
-      return result;
-    }
     const Admission& wanted = result.assignment.admission;
-    result.victims = find(result.assignment.amounts, result.assignment.needed, [&] {
+    const auto nodes_fit = [&] {
       Admission tried = wanted;
       return place_all(state_, workload_, tried, nullptr);
-    });
+    };
+    if (answered_ && answered_->amounts == result.assignment.amounts &&
+        answered_->needed == result.assignment.needed) {
+      if (!answered_->victims) return result;
+      if (search_.reach == Reach::kAny && holds_without(*answered_->victims, nodes_fit)) {
+        result.victims = std::move(answered_->victims);
+        return result;
+      }
+    }
+    result.victims = find(result.assignment.amounts, result.assignment.needed, nodes_fit);
     return result;
   }
 
@@ -110,26 +115,36 @@ class Attempter {
     return find_victims(state_, request, work_);
   }
 
-  OracleAnswer ask(const OracleQuery& query) {
-    const auto victims = find(query.amounts, query.needed, query.nodes_fit);
-    if (!victims) {
-      if (!query.nodes_fit) hopeless_.emplace(query.amounts, query.needed);
-      return {Oracle::kNoCandidates, highest_level(state_, query)};
-    }
-    bool own = false;
-    Trial gone(state_);
-    for (const WorkloadRecord* const record : state_.evicting) {
-      own = own || (victims->empty() && record->queue == queue_.name());
-      gone.remove(*record);
-    }
-    for (const Victim& victim : *victims) {
-      own = own || victim.own_queue;
+  /// The victims, and those who are leaving already.
+  void remove_all(Trial& gone, const std::vector<Victim>& victims) const {
+    for (const WorkloadRecord* const record : state_.evicting) gone.remove(*record);
+    for (const Victim& victim : victims) {
       if (victim.hold) {
         gone.remove(state_.holds.at(victim.workload));
       } else {
         gone.remove(state_.workloads.at(victim.workload));
       }
     }
+  }
+
+  [[nodiscard]] bool holds_without(const std::vector<Victim>& victims,
+                                   const std::function<bool()>& question) const {
+    Trial gone(state_);
+    remove_all(gone, victims);
+    return question();
+  }
+
+  OracleAnswer ask(const OracleQuery& query) {
+    const auto victims = find(query.amounts, query.needed, query.nodes_fit);
+    if (!query.nodes_fit) answered_ = Answered{query.amounts, query.needed, victims};
+    if (!victims) return {Oracle::kNoCandidates, highest_level(state_, query)};
+    bool own = false;
+    Trial gone(state_);
+    for (const WorkloadRecord* const record : state_.evicting) {
+      own = own || (victims->empty() && record->queue == queue_.name());
+    }
+    for (const Victim& victim : *victims) own = own || victim.own_queue;
+    remove_all(gone, *victims);
     return {own ? Oracle::kOwnQueue : Oracle::kOtherQueuesOnly, highest_level(state_, query)};
   }
 
@@ -139,8 +154,13 @@ class Attempter {
   std::size_t& work_;
   const SearchOptions& search_;
   AssignOptions options_;
-  /// What the last question found nobody to take for, whatever the nodes.
-  std::optional<std::pair<quota::FrAmounts, std::vector<quota::FrId>>> hopeless_;
+  /// The last question that was not about nodes, and its answer.
+  struct Answered {
+    quota::FrAmounts amounts;
+    std::vector<quota::FrId> needed;
+    std::optional<std::vector<Victim>> victims;
+  };
+  std::optional<Answered> answered_;
 };
 
 std::int64_t slack(const PodSetSpec& pod_set) {

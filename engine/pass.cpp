@@ -8,6 +8,15 @@
 #include <algorithm>
 
 namespace muster::engine {
+namespace {
+
+Explanation waits_behind(const WorkloadKey& head, const ClusterQueueName& queue) {
+  return {PendingReason::kWaitingForQuota,
+          {QueueUnusable{fmt::format("waits behind {} in StrictFIFO ClusterQueue {}", head, queue),
+                         fmt::format("{} to start", head)}}};
+}
+
+}  // namespace
 
 Pass::Pass(State& state, Instant now)
     : state_(state), now_(now), all_(must_look_at_all()), heads_(state) {
@@ -46,7 +55,12 @@ bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
         verdicts.emplace_back(name, &same->second, *std::move(unusable));
         continue;
       }
-      if (queue.strategy == QueueingStrategy::kStrictFifo) return false;
+      if (queue.strategy == QueueingStrategy::kStrictFifo) {
+        const WorkloadRecord* const head = head_of(queue, classes->second);
+        if (head == nullptr || head == first) return false;
+        verdicts.emplace_back(name, &same->second, waits_behind(head->spec.key, name));
+        continue;
+      }
       if (budget != 0 && ++work_ >= budget) return false;
       spared_.clear();
       Attempt tried = try_for(*first, Reach::kAny);
@@ -57,6 +71,19 @@ bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
   }
   for (const auto& [name, same, why] : verdicts) give_verdict(name, *same, why, effects);
   return true;
+}
+
+const WorkloadRecord* Pass::head_of(const ClusterQueueSpec& queue,
+                                    const std::map<std::string, PendingClass>& classes) const {
+  if (queue.usage_based && state_.usage_history) return nullptr;  // Not by their order alone.
+  const WorkloadRecord* head = nullptr;
+  for (const auto& [key, same] : classes) {
+    const auto first = std::find_if(same.members.begin(), same.members.end(),
+                                    [&](const auto* member) { return is_due(member->spec); });
+    if (first == same.members.end()) continue;
+    if (head == nullptr || queue_order((*first)->spec, head->spec) < 0) head = *first;
+  }
+  return head;
 }
 
 void Pass::look_at_all() {
@@ -513,10 +540,7 @@ void Pass::block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
                         std::vector<Effect>& effects) {
   Cursor& cursor = cursors_[queue];
   cursor.blocked = true;
-  const Explanation behind{
-      PendingReason::kWaitingForQuota,
-      {QueueUnusable{fmt::format("waits behind {} in StrictFIFO ClusterQueue {}", head, queue),
-                     fmt::format("{} to start", head)}}};
+  const Explanation behind = waits_behind(head, queue);
   for (Turn& turn : cursor.turns) {
     if (turn.dropped || turn.same == nullptr || turn.considered != nullptr) continue;
     give_verdict(queue, *turn.same, behind, effects);

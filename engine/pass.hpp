@@ -61,6 +61,9 @@ class Pass {
   /// to go for; they got their verdicts, and all other verdicts stand. False: only a look at
   /// everything can tell, or `budget` is used up.
   [[nodiscard]] bool refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects);
+  /// Who stands first of those that are due; nullptr: nobody, or not to be told by their order.
+  [[nodiscard]] const WorkloadRecord* head_of(
+      const ClusterQueueSpec& queue, const std::map<std::string, PendingClass>& classes) const;
   void drain_stopped(std::vector<Effect>& effects);
   void start_queue(const ClusterQueueName& queue, std::vector<Effect>& effects);
   [[nodiscard]] std::optional<Explanation> unusable_class(const ClusterQueueSpec& queue,

@@ -179,6 +179,31 @@ TEST(Admission, BestEffortFifoSkipsABlockedHeadStrictFifoDoesNot) {
   }
 }
 
+TEST(Admission, AnArrivalWaitsBehindABlockedStrictFifoHeadOrStartsBeforeIt) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 4);
+  world.queue("a", {.nominal = 16, .strategy = QueueingStrategy::kStrictFifo});
+  world.submit("running", {.pods = 1, .created_s = 1});
+  world.submit("head", {.pods = 2, .created_s = 2});
+  world.settle();
+  world.submit("behind", {.pods = 1, .created_s = 3});
+  world.settle();
+  EXPECT_EQ(world.why("behind"), "WaitingForQuota");
+  EXPECT_EQ(world.needs_of("behind"), "team/head to start");
+  world.submit("too-late", {.pods = 1, .priority = -1, .created_s = 1});
+  world.submit("before", {.pods = 1, .priority = 1, .created_s = 4});
+  world.settle();
+  EXPECT_FALSE(world.admitted("too-late"));
+  EXPECT_TRUE(world.admitted("before"));
+  world.finish("running");
+  world.finish("before");
+  world.settle();
+  EXPECT_TRUE(world.admitted("head"));
+  EXPECT_FALSE(world.admitted("behind"));
+  EXPECT_EQ(world.needs_of("behind"), "8 nvidia.com/gpu in ClusterQueue a");
+}
+
 TEST(Admission, ARequestThatCanNeverFitBlocksNobodyBehindItInOtherQueues) {
   World world;
   world.flavor("h100");
