@@ -17,15 +17,6 @@ Queueing queueing_of(const kube::ObjectMeta& meta, const Namespace& ns, const Sn
   return {.managed = options.manage_jobs_without_queue_name, .queue = {}, .defaulted = false};
 }
 
-/// The Job that controls the pod; null: none does. Anybody may write any owner reference, and other
-/// kinds own no Workload: what a queued pod starts (a Spark driver its executors) is work of its
-/// own.
-const kube::OwnerReference* controlling_job(const kube::ObjectMeta& meta) {
-  const kube::OwnerReference* const owner = meta.controller_owner();
-  const bool is_job = owner != nullptr && owner->api_version == "batch/v1" && owner->kind == "Job";
-  return is_job ? owner : nullptr;
-}
-
 }  // namespace
 
 std::string label_of(const kube::ObjectMeta& meta, const std::string& key) {
@@ -43,6 +34,20 @@ bool is_in_scope(const Namespace& ns, const Snapshot& snapshot, const WebhookOpt
     }
   }
   return matches(options.managed_namespaces, LabelMap{{kNamespaceNameLabel, ns.value()}});
+}
+
+bool is_given_over(const Namespace& ns, const Snapshot& snapshot) {
+  if (!snapshot.queues) return false;
+  const auto found = snapshot.queues->namespaces.find(ns);
+  if (found == snapshot.queues->namespaces.end()) return false;
+  const auto label = found->second.find("muster.dev/managed");
+  return label != found->second.end() && label->second == "true";
+}
+
+const kube::OwnerReference* controlling_job(const kube::ObjectMeta& meta) {
+  const kube::OwnerReference* const owner = meta.controller_owner();
+  const bool is_job = owner != nullptr && owner->api_version == "batch/v1" && owner->kind == "Job";
+  return is_job ? owner : nullptr;
 }
 
 bool has_local_queue(const Namespace& ns, const std::string& name, const Snapshot& snapshot) {

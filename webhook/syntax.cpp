@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace muster::webhook {
 namespace {
@@ -126,6 +128,18 @@ void check_muster_metadata(const Json& metadata, const std::string& path, FieldE
     errors.push_back({path + ".annotations[muster.dev/last-checkpoint]", FieldErrorCode::kInvalid,
                       shown(checkpoint.string_or("")) +
                           " is no RFC 3339 time (want e.g. \"2026-11-29T16:00:00Z\")"});
+  }
+}
+
+void check_same_protection(const Json& before, const Json& now, const std::string& why,
+                           FieldErrors& errors) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTerms = {
+      {{"labels", "muster.dev/preemptible"},
+       {"annotations", "muster.dev/min-runtime"},
+       {"annotations", "muster.dev/checkpoint-grace"}}};
+  for (const auto& [map, key] : kTerms) {
+    if (now.get("metadata", map, key) == before.get("metadata", map, key)) continue;
+    errors.push_back({fmt::format("metadata.{}[{}]", map, key), FieldErrorCode::kForbidden, why});
   }
 }
 

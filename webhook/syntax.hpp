@@ -32,5 +32,9 @@ void check_annotations(const kube::Json& annotations, const std::string& path, F
 /// must be readable. `metadata` is an object's or a template's.
 void check_muster_metadata(const kube::Json& metadata, const std::string& path,
                            FieldErrors& errors);
+/// preemptible, min-runtime and checkpoint-grace are terms of the admission: who holds quota by
+/// them (borrowed, perhaps) may not better them afterwards. `why` says what to do instead.
+void check_same_protection(const kube::Json& before, const kube::Json& now, const std::string& why,
+                           FieldErrors& errors);
 
 }  // namespace muster::webhook

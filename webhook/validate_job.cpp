@@ -27,6 +27,9 @@ using kube::kRequiredTopology;
 using kube::kUnconstrainedTopology;
 
 constexpr const char* kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
+constexpr const char* kWhileItRuns =
+    "cannot change while the Job runs; set spec.suspend to true in the same change, it then queues "
+    "anew";
 constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
 
 /// The two versions of one Job, and what the snapshot knows of it.
@@ -146,7 +149,7 @@ void check_template(const Json& job, const WebhookOptions& options, FieldErrors&
 void check_suspend(const JobChange& change, FieldErrors& errors) {
   if (is_suspended(change.now)) return;
   if (change.is_update() && !is_suspended(change.before)) return;
-  if (change.workload && change.workload->phase == WorkloadPhase::kAdmitted) return;
+  // Of an admitted one too: what starts has to be what was admitted, and only muster sees both.
   errors.push_back({"spec.suspend", FieldErrorCode::kForbidden,
                     "the Job waits in its queue; muster resumes it when it is admitted"});
 }
@@ -166,9 +169,14 @@ void check_parallelism(const JobChange& change, FieldErrors& errors) {
     return;
   }
   errors.push_back({"spec.parallelism", FieldErrorCode::kForbidden,
-                    fmt::format("{} pods, but {} were admitted; suspend the Job first, it then "
-                                "queues for the new number",
+                    fmt::format("{} pods, but {} were admitted; set spec.suspend to true in the "
+                                "same change, the Job then queues for the new number",
                                 pod_count(change.now), admitted)});
+}
+
+bool has_class_of_queued_work(const Json& job) {
+  return job.get("spec", "template", "spec").get("priorityClassName").string_or("") ==
+         kManagedPriorityClass;
 }
 
 void check_queue_change(const JobChange& change, const Namespace& ns, const Snapshot& snapshot,
@@ -177,8 +185,13 @@ void check_queue_change(const JobChange& change, const Namespace& ns, const Snap
   const std::string now = label(change.now, kQueueNameLabel);
   if (before == now) return;
   if (!is_suspended(change.now)) {
-    errors.push_back({at_label(kQueueNameLabel), FieldErrorCode::kForbidden,
-                      "cannot change while the Job runs; suspend it first"});
+    errors.push_back({at_label(kQueueNameLabel), FieldErrorCode::kForbidden, kWhileItRuns});
+  } else if (now.empty() && has_class_of_queued_work(change.now)) {
+    errors.push_back(
+        {at_label(kQueueNameLabel), FieldErrorCode::kForbidden,
+         fmt::format("cannot be removed: the template has the priority class {} of queued work, "
+                     "and templates do not change; delete the Job and create it without a queue",
+                     kManagedPriorityClass)});
   } else if (now.empty() && has_local_queue(ns, kDefaultLocalQueue, snapshot)) {
     errors.push_back(
         {at_label(kQueueNameLabel), FieldErrorCode::kForbidden,
@@ -195,13 +208,18 @@ void check_other_labels(const JobChange& change, FieldErrors& errors) {
                       "cannot be removed; name another WorkloadPriorityClass instead"});
   } else if (class_before.empty() && !class_now.empty() && !is_suspended(change.now)) {
     errors.push_back({at_label(kPriorityClassLabel), FieldErrorCode::kForbidden,
-                      "cannot be added while the Job runs; suspend it first"});
+                      "cannot be added while the Job runs; set spec.suspend to true in the same "
+                      "change, it then queues anew"});
   }
   const bool stays_suspended = is_suspended(change.before) && is_suspended(change.now);
   if (!stays_suspended &&
       label(change.before, kMaxExecTimeLabel) != label(change.now, kMaxExecTimeLabel)) {
-    errors.push_back({at_label(kMaxExecTimeLabel), FieldErrorCode::kForbidden,
-                      "cannot change while the Job runs; suspend it first"});
+    errors.push_back({at_label(kMaxExecTimeLabel), FieldErrorCode::kForbidden, kWhileItRuns});
+  }
+  const bool is_starting =
+      stays_suspended && change.workload && change.workload->phase == WorkloadPhase::kAdmitted;
+  if (!is_suspended(change.now) || is_starting) {
+    check_same_protection(change.before, change.now, kWhileItRuns, errors);
   }
 }
 

@@ -1,6 +1,5 @@
 // Pod: ways round the quota, at creation and later.
 
-#include "engine/slots.hpp"
 #include "webhook/fit.hpp"
 #include "webhook/labels.hpp"
 #include "webhook/scope.hpp"
@@ -16,9 +15,7 @@
 namespace muster::webhook {
 namespace {
 
-using engine::PodSetView;
 using engine::Snapshot;
-using engine::WorkloadPhase;
 using engine::WorkloadView;
 using kube::Json;
 
@@ -81,26 +78,21 @@ void check_copies(const kube::ObjectMeta& meta, const std::shared_ptr<const Work
   }
 }
 
-bool has_free_slot(const PodSetView& pod_set, const std::optional<std::int64_t>& rank) {
-  if (rank && pod_set.bound_ranks.contains(*rank)) return false;
-  std::int64_t bound = static_cast<std::int64_t>(pod_set.bound_ranks.size());
-  for (const auto& [node, count] : pod_set.bound_rankless) bound += count;
-  return bound < static_cast<std::int64_t>(pod_set.slots.size());
-}
-
-/// A pod that names the owner of a workload whose slots are all taken.
-void check_surplus(const kube::ObjectMeta& meta, const WorkloadView& workload,
-                   FieldErrors& errors) {
-  if (workload.phase != WorkloadPhase::kAdmitted) return;
-  const std::string pod_set_name = label_of(meta, kPodSetLabel);
-  kube::Pod pod;
-  pod.meta = meta;
-  for (const PodSetView& pod_set : workload.pod_sets) {
-    const bool its_own = workload.pod_sets.size() == 1 || pod_set.name.value() == pod_set_name;
-    if (!its_own || pod_set.slots.empty() || has_free_slot(pod_set, pod.rank())) continue;
-    errors.push_back({"metadata.ownerReferences", FieldErrorCode::kForbidden,
-                      fmt::format("workload {} has no free slot for another pod", workload.key)});
-  }
+/// A pod that somebody else than the Job controller puts into a queued Job: it would take the slot,
+/// and the quota, of one that was admitted. `before`: the pod as it was; nullptr: it is new.
+void check_owner(const AdmissionRequest& request, const kube::ObjectMeta& meta,
+                 const kube::ObjectMeta* before, const Snapshot& snapshot,
+                 const WebhookOptions& options, FieldErrors& errors) {
+  const kube::OwnerReference* const job = controlling_job(meta);
+  if (job == nullptr || options.pod_controllers.contains(request.username)) return;
+  const kube::OwnerReference* const former = before == nullptr ? nullptr : controlling_job(*before);
+  if (former != nullptr && former->uid == job->uid) return;
+  if (!find_owner_workload(meta, snapshot) && !is_given_over(request.ns, snapshot)) return;
+  errors.push_back(
+      {"metadata.ownerReferences", FieldErrorCode::kForbidden,
+       fmt::format("only the Job controller puts pods into Job {}; give the pod a queue "
+                   "of its own",
+                   job->name)});
 }
 
 void check_new_pod(const AdmissionRequest& request, const kube::ObjectMeta& meta,
@@ -110,9 +102,7 @@ void check_new_pod(const AdmissionRequest& request, const kube::ObjectMeta& meta
   const Queueing queueing = queueing_of_pod(meta, request.ns, snapshot, options);
   if (queueing.managed || owner) check_scheduling(pod, options, result.errors);
   check_copies(meta, owner, result.errors);
-  if (owner && !options.pod_controllers.contains(request.username)) {
-    check_surplus(meta, *owner, result.errors);
-  }
+  check_owner(request, meta, nullptr, snapshot, options, result.errors);
   const bool native_group = !pod.get("spec", "schedulingGroup").missing();
   if (!queueing.managed || native_group) return;
   if (!has_gate(pod) && pod.get("spec", "nodeName").string_or("").empty()) {
@@ -169,15 +159,21 @@ void check_gated_pod(const AdmissionRequest& request, FieldErrors& errors) {
 }
 
 void check_changed_pod(const AdmissionRequest& request, const kube::ObjectMeta& meta,
-                       const Snapshot& snapshot, FieldErrors& errors) {
+                       const Snapshot& snapshot, const WebhookOptions& options,
+                       FieldErrors& errors) {
   const Json& now = request.object;
   const Json& before = request.old_object;
+  const auto former = kube::decode_meta(before);
+  check_owner(request, meta, former ? &*former : nullptr, snapshot, options, errors);
   const bool gated = has_gate(before);
   const bool queues_itself = gated || label(before, kManagedLabel) == "true";
   if (gated) check_gated_pod(request, errors);
   if (queues_itself && !gated && label(now, kQueueNameLabel) != label(before, kQueueNameLabel)) {
     errors.push_back({at_label(kQueueNameLabel), FieldErrorCode::kForbidden,
                       "cannot change while the pod runs"});
+  }
+  if (queues_itself && !gated) {
+    check_same_protection(before, now, "cannot change while the pod runs", errors);
   }
   for (const char* key : {kManagedLabel, kPodSetLabel}) {
     if (now.get("metadata", "labels", key) == before.get("metadata", "labels", key)) continue;
@@ -246,7 +242,7 @@ void judge_pod(const AdmissionRequest& request, const Snapshot& snapshot,
   if (request.sub_resource == "resize")
     check_resize(request, *meta, snapshot, result.errors);
   else
-    check_changed_pod(request, *meta, snapshot, result.errors);
+    check_changed_pod(request, *meta, snapshot, options, result.errors);
 }
 
 }  // namespace muster::webhook

@@ -12,6 +12,9 @@
 namespace muster::webhook {
 namespace {
 
+/// By it a Workload whose Job is gone is still known to be of that Job.
+constexpr const char* kJobUidLabel = "kueue.x-k8s.io/job-uid";
+
 using kube::Json;
 
 void check_requests(const Json& container, const std::string& path, FieldErrors& errors) {
@@ -73,6 +76,33 @@ bool has_quota(const Json& workload) {
   return false;
 }
 
+/// The Job or pod that controls it, whose Workload muster makes; empty: neither does.
+Uid our_owner(const Json& workload) {
+  const auto meta = kube::decode_meta(workload);
+  const kube::OwnerReference* const owner = meta ? meta->controller_owner() : nullptr;
+  if (owner == nullptr) return {};
+  const bool is_job = owner->api_version == "batch/v1" && owner->kind == "Job";
+  const bool is_pod = owner->api_version == "v1" && owner->kind == "Pod";
+  return is_job || is_pod ? owner->uid : Uid();
+}
+
+/// Order, queue and pods come from the owner; only whether it may run at all is said here.
+void check_follows_owner(const AdmissionRequest& request, FieldErrors& errors) {
+  const Json now = request.object.get("spec");
+  const Json before = request.old_object.get("spec");
+  std::set<std::string> fields;
+  for (const Json& spec : {now, before}) {
+    for (const auto& [name, value] : spec.members()) fields.emplace(name);
+  }
+  fields.erase("active");
+  for (const std::string& field : fields) {
+    if (now.get(field) == before.get(field)) continue;
+    errors.push_back({fmt::format("spec.{}", field), FieldErrorCode::kForbidden,
+                      "follows the owner of the Workload; change that instead (here only "
+                      "spec.active is free)"});
+  }
+}
+
 /// Controllers of admission checks report there; all else is decided by the engine.
 Json without_checks(const Json& status) {
   return status.is_object() ? status.with("admissionChecks", Json()) : Json::object({});
@@ -97,18 +127,37 @@ void judge_workload(const AdmissionRequest& request, const WebhookOptions& optio
     result.errors.push_back(
         {"status", FieldErrorCode::kForbidden,
          "only muster writes the status of a Workload (others: status.admissionChecks); to stop "
-         "one set spec.active to false, to let it go first change its priority class"});
+         "one set spec.active to false, to let it go first change the priority class of its "
+         "owner"});
     return;
   }
   if (!request.sub_resource.empty()) return;
-  const Json pod_sets = request.object.get("spec", "podSets");
-  const Json former = request.old_object.get("spec", "podSets");
-  if (request.operation != Operation::kUpdate || pod_sets == former) return;
-  const auto former_meta = kube::decode_meta(request.old_object);
-  if (former_meta && former_meta->controller_owner() != nullptr) {
-    result.errors.push_back({"spec.podSets", FieldErrorCode::kForbidden,
-                             "follow the owner of the Workload; change that instead"});
-  } else if (has_quota(request.old_object)) {
+  if (request.operation == Operation::kUpdate && has_quota(request.old_object)) {
+    check_same_protection(
+        request.old_object, request.object,
+        "cannot change while quota is reserved by it; set spec.active to false first",
+        result.errors);
+  }
+  if (options.own_identities.empty()) return;
+  const Uid owner = our_owner(request.object);
+  const Uid former_owner = our_owner(request.old_object);
+  if (!owner.empty() && owner != former_owner) {
+    result.errors.push_back(
+        {"metadata.ownerReferences", FieldErrorCode::kForbidden,
+         "muster makes the Workload of a Job or pod; give that a queue instead"});
+  }
+  if (request.operation != Operation::kUpdate) return;
+  const auto job_uid = [](const Json& workload) {
+    return workload.get("metadata", "labels", kJobUidLabel).string_or("");
+  };
+  if (job_uid(request.object) != job_uid(request.old_object)) {
+    result.errors.push_back({fmt::format("metadata.labels[{}]", kJobUidLabel),
+                             FieldErrorCode::kForbidden, "is muster's to set and remove"});
+  }
+  if (!former_owner.empty()) {
+    check_follows_owner(request, result.errors);
+  } else if (has_quota(request.old_object) && !(request.object.get("spec", "podSets") ==
+                                                request.old_object.get("spec", "podSets"))) {
     result.errors.push_back(
         {"spec.podSets", FieldErrorCode::kForbidden,
          "cannot change while quota is reserved for them; set spec.active to false first"});

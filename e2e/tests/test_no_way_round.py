@@ -115,20 +115,79 @@ def test_a_pod_that_copies_the_labels_of_a_running_gang_gets_no_slot(full):
     assert cluster.bound(team, "copy") == []
 
 
-def test_a_pod_that_names_a_job_as_its_owner_without_a_free_slot_gets_none(full):
+def owned(pod, owners):
+    pod["metadata"]["ownerReferences"] = owners
+    return pod
+
+
+@pytest.mark.parametrize("labelled", [True, False], ids=["with its labels", "without any"])
+def test_a_user_puts_a_pod_into_a_queued_job(full, labelled):
+    """It would take a slot of the gang, whatever it asks for."""
     cluster, team = full
     [member] = cluster.running(team, "runs")
-    surplus = fleet.pod("surplus", team, gpus=8, annotations=member["metadata"].get("annotations", {}),
-                        labels={**member["metadata"]["labels"], "e2e/job": "surplus"})
-    surplus["metadata"]["ownerReferences"] = member["metadata"]["ownerReferences"]
-    try:
-        cluster.submit(surplus)
-    except Refused:
-        return
-    end = time.monotonic() + 5
-    while time.monotonic() < end:
-        assert cluster.bound(team, "surplus") == []
-        time.sleep(0.2)
+    labels = {**member["metadata"]["labels"], "e2e/job": "fat"} if labelled else {"e2e/job": "fat"}
+    owners = member["metadata"]["ownerReferences"]
+    message = cluster.refused("create", "-f", "-", stdin=json.dumps(
+        owned(fleet.pod("fat", team, gpus=8, labels=labels), owners)))
+    assert "only the Job controller" in message
+
+
+def test_a_user_gives_a_pod_to_a_queued_job_later(full):
+    cluster, team = full
+    [member] = cluster.running(team, "runs")
+    cluster.submit(fleet.pod("loose", team, gpus=0, labels={"e2e/job": "loose"}, nodeSelector={"no": "where"}))
+    message = patch(cluster, "pod", team, "loose",
+                    {"metadata": {"ownerReferences": member["metadata"]["ownerReferences"]}})
+    assert "only the Job controller" in message
+
+
+@pytest.mark.parametrize("change", [
+    {"metadata": {"labels": {"muster.dev/preemptible": "false"}}},
+    {"metadata": {"annotations": {"muster.dev/min-runtime": "99999h"}}},
+    {"metadata": {"annotations": {"muster.dev/checkpoint-grace": "99999h"}}},
+], ids=["preemptible", "min-runtime", "checkpoint-grace"])
+def test_the_terms_of_a_running_job_are_bettered(full, change):
+    cluster, team = full
+    assert "while the Job runs" in patch(cluster, "job", team, "runs", change)
+
+
+def test_the_priority_of_a_workload_is_raised_by_a_user(full):
+    cluster, team = full
+    for job in ("runs", "waits"):
+        name = cluster.workload(team, job)["metadata"]["name"]
+        message = patch(cluster, "workload", team, name, {"spec": {"priority": 2000000000}})
+        assert "spec.priority" in message
+
+
+def test_a_workload_is_given_to_another_job(full):
+    cluster, team = full
+    runs, waits = (cluster.workload(team, job)["metadata"] for job in ("runs", "waits"))
+    message = patch(cluster, "workload", team, runs["name"],
+                    {"metadata": {"ownerReferences": waits["ownerReferences"]}})
+    assert "ownerReferences" in message
+
+
+def test_a_suspended_job_grows_before_it_goes_on(full):
+    """What an admitted Job goes on with is what was admitted."""
+    cluster, team = full
+    patch_args = ("patch", "job", "-n", team, "runs", "--type=merge", "-p")
+    cluster.plane.kubectl(*patch_args, '{"spec": {"suspend": true}}')
+    grown = {"spec": {"template": {"spec": {"containers": [{
+        "name": "main", "image": "registry.example/train:1",
+        "resources": {"requests": {fleet.GPU: "8", "cpu": "2"}, "limits": {fleet.GPU: "8"}}}]}}}}
+    resumed = {"spec": {**grown["spec"], "suspend": False}}
+    for _ in range(40):
+        for change in (grown, resumed):
+            cluster.plane.kubectl(*patch_args, json.dumps(change), check=False)
+    wait_for("one of the two runs", lambda: cluster.running(team), 30)
+    time.sleep(3)
+
+    def cpu(pod_spec):
+        return pod_spec["containers"][0]["resources"]["requests"]["cpu"]
+
+    for pod in cluster.bound(team):
+        admitted = cluster.workload(team, pod["metadata"]["labels"]["e2e/job"])
+        assert cpu(pod["spec"]) == cpu(admitted["spec"]["podSets"][0]["template"]["spec"])
 
 
 def test_the_resources_of_a_running_member_are_raised(full):
@@ -178,3 +237,23 @@ def test_all_errors_of_an_unusable_object_are_told_at_once(full):
     message = cluster.refused("create", "-f", "-", stdin=json.dumps(broken))
     assert "resourceGroups[1].coveredResources" in message and "resourceGroups[1].flavors" in message
     assert not cluster.api.exists(object_path(broken))
+
+
+def test_in_a_namespace_that_is_given_over_no_unlabelled_pod_gets_past_the_queue(full):
+    cluster, team = full
+    cluster.plane.kubectl("label", "namespace", team, "muster.dev/managed=true")
+    queue = cluster.api.get(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{team}/localqueues/main")["spec"]["clusterQueue"]
+    cluster.add(fleet.local_queue("default", team, queue))
+    create = ("create", "--dry-run=server", "-o", "json", "-f", "-")
+    plain = json.dumps(fleet.pod("plain", team, gpus=8))
+
+    def is_gated() -> bool:
+        made = json.loads(cluster.plane.kubectl(*create, stdin=plain).stdout)
+        return bool(made["spec"].get("schedulingGates"))
+
+    wait_for("pods without a label are gated there", is_gated, 20)
+    bound = fleet.pod("bound", team, gpus=8, nodeName="gpu-000")
+    assert "spec.nodeName" in cluster.refused(*create, stdin=json.dumps(bound))
+    [member] = cluster.running(team, "runs")
+    adopted = owned(fleet.pod("adopted", team, gpus=8), member["metadata"]["ownerReferences"])
+    assert "only the Job controller" in cluster.refused(*create, stdin=json.dumps(adopted))

@@ -238,6 +238,66 @@ TEST(ValidateWorkload, PodSetsStayWhileQuotaIsReserved) {
             Paths{"spec.podSets"});
 }
 
+TEST(ValidateWorkload, HoldsItsQuotaByTheTermsItWasGivenItBy) {
+  const std::string kept = with(kWorkload, R"("metadata":{)",
+                                R"("metadata":{"annotations":{"muster.dev/min-runtime":"9h"},)");
+  const std::string waiting = with(kWorkload, R"("QuotaReserved")", R"("Evicted")");
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "Workload", json(kWorkload), json(kept))),
+            Paths{"metadata.annotations[muster.dev/min-runtime]"});
+  EXPECT_EQ(refused(update("kueue.x-k8s.io", "Workload", json(waiting), json(kept))), Paths{});
+}
+
+TEST(ValidateWorkload, FollowsItsOwnerAndKeepsIt) {
+  const std::string owned =
+      R"({"metadata":{"name":"w","labels":{"kueue.x-k8s.io/job-uid":"j"},"ownerReferences":[)"
+      R"({"kind":"Job","name":"j","uid":"j","apiVersion":"batch/v1","controller":true}]},)"
+      R"("spec":{"active":true,"priority":0,"queueName":"main","podSets":[]}})";
+  const std::string orphan = with(
+      owned,
+      R"("ownerReferences":[{"kind":"Job","name":"j","uid":"j","apiVersion":"batch/v1","controller":true}])",
+      R"("x":1)");
+  struct Row {
+    const char* sentence;
+    std::string before;
+    std::string now;
+    Paths refused;
+  };
+  const std::vector<Row> rows = {
+      {"it may be told to rest", owned, with(owned, "true,\"priority", "false,\"priority"), {}},
+      {"a priority of its own",
+       owned,
+       with(owned, R"("priority":0)", R"("priority":2000000000)"),
+       {"spec.priority"}},
+      {"another queue, and a field that was not there",
+       owned,
+       with(owned, R"("queueName":"main")", R"("queueName":"other","priorityClassRef":{})"),
+       {"spec.priorityClassRef", "spec.queueName"}},
+      {"another owner",
+       owned,
+       with(owned, R"("uid":"j")", R"("uid":"k")"),
+       {"metadata.ownerReferences"}},
+      {"an owner for an orphan", orphan, owned, {"metadata.ownerReferences"}},
+      {"the garbage collector makes orphans", owned, orphan, {}},
+      {"and whose it was is not rewritten",
+       orphan,
+       with(orphan, R"(job-uid":"j")", R"(job-uid":"k")"),
+       {"metadata.labels[kueue.x-k8s.io/job-uid]"}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.sentence);
+    auto request = update("kueue.x-k8s.io", "Workload", json(row.before), json(row.now));
+    EXPECT_EQ(refused(request), row.refused);
+    request.username = kMuster;
+    EXPECT_EQ(refused(request), Paths{});
+  }
+  EXPECT_EQ(refused(create("kueue.x-k8s.io", "Workload", json(owned))),
+            Paths{"metadata.ownerReferences"});
+  // Controllers of other kinds make their own.
+  EXPECT_EQ(refused(create("kueue.x-k8s.io", "Workload",
+                           json(with(owned, R"("kind":"Job")", R"("kind":"AppWrapper")")))),
+            Paths{});
+}
+
 TEST(ValidateWorkload, StatusIsMustersToWrite) {
   const std::string evicted = with(kWorkload, R"("QuotaReserved")", R"("Evicted")");
   auto request = update("kueue.x-k8s.io", "Workload", json(kWorkload), json(evicted), "status");
@@ -330,10 +390,23 @@ TEST(ValidateJob, Changes) {
   const auto labelled = [&](const std::string& job) {
     return with(job, R"("labels":{)", R"("labels":{)" + priority);
   };
+  const auto kept = [](const std::string& job) {
+    return with(
+        with(job, R"("labels":{)", R"("labels":{"muster.dev/preemptible":"false",)"),
+        R"("annotations":{"x")",
+        R"("annotations":{"muster.dev/min-runtime":"9h","muster.dev/checkpoint-grace":"9h","x")");
+  };
+  const Paths kTerms = {"metadata.labels[muster.dev/preemptible]",
+                        "metadata.annotations[muster.dev/min-runtime]",
+                        "metadata.annotations[muster.dev/checkpoint-grace]"};
   const std::vector<ChangeCase> cases = {
       {"a waiting Job is not resumed by its user", kJob, kRunning, {"spec.suspend"}, waiting},
       {"nor one that we have not seen yet", kJob, kRunning, {"spec.suspend"}},
-      {"an admitted one may be", kJob, kRunning, {}, admitted},
+      {"nor an admitted one: it might not be what was admitted any more",
+       kJob,
+       kRunning,
+       {"spec.suspend"},
+       admitted},
       {"to suspend is free", kRunning, kJob, {}, admitted},
       {"more pods than were admitted",
        kRunning,
@@ -378,6 +451,32 @@ TEST(ValidateJob, Changes) {
        with(kJob, R"("kueue.x-k8s.io/queue-name":"main")", ""),
        kRunning,
        {"spec.suspend", queue}},
+      {"no queue any more for a template that is marked as queued work",
+       with(kJob, R"("spec":{"containers")",
+            R"("spec":{"priorityClassName":"muster-managed","containers")"),
+       with(with(kJob, R"("spec":{"containers")",
+                 R"("spec":{"priorityClassName":"muster-managed","containers")"),
+            R"("kueue.x-k8s.io/queue-name":"main")", ""),
+       {queue},
+       waiting},
+      {"no queue any more, otherwise",
+       kJob,
+       with(kJob, R"("kueue.x-k8s.io/queue-name":"main")", ""),
+       {},
+       waiting},
+      {"not preemptible any more while it holds what it borrowed", kRunning, kept(kRunning), kTerms,
+       admitted},
+      {"nor while it is being started", kJob, kept(kJob), kTerms, admitted},
+      {"nor preemptible again, for its queue may say otherwise", kept(kRunning), kRunning, kTerms,
+       admitted},
+      {"it may be before it is admitted", kJob, kept(kJob), {}, waiting},
+      {"and where it queues anew for it", kRunning, kept(kJob), {}, admitted},
+      {"a newer checkpoint is welcome",
+       kRunning,
+       with(kRunning, R"("x":"y")",
+            R"("x":"y","muster.dev/last-checkpoint":"2026-11-29T16:00:00Z")"),
+       {},
+       admitted},
       {"a priority class while it runs",
        kRunning,
        labelled(kRunning),
@@ -481,7 +580,7 @@ TEST(ValidatePod, NewPods) {
     const char* sentence;
     std::string pod;
     Paths refused;
-    bool bound = false;  ///< The only slot of the gang is taken.
+    bool by_controller = false;
   };
   const std::vector<Row> rows = {
       {"a gated pod", kGated, {}},
@@ -491,26 +590,70 @@ TEST(ValidatePod, NewPods) {
        with(kUngated, R"("spec":{)", R"("spec":{"nodeName":"n1",)"),
        {"spec.nodeName"}},
       {"to another scheduler", with(kGated, "default-scheduler", "mine"), {"spec.schedulerName"}},
-      {"a member", kMember, {}},
+      {"a member", kMember, {}, true},
+      {"a member that a user makes, whose size nobody looked at",
+       kMember,
+       {"metadata.ownerReferences"}},
+      {"and without any label",
+       with(kMember, R"("labels":{"kueue.x-k8s.io/podset":"main"},)", ""),
+       {"metadata.ownerReferences"}},
+      {"of a Job that is not queued",
+       with(with(with(kMember, R"("labels":{"kueue.x-k8s.io/podset":"main"},)", ""),
+                 R"("annotations":{"kueue.x-k8s.io/workload":"g"},)", ""),
+            R"("uid":"g")", R"("uid":"h")"),
+       {}},
       {"a member past the scheduler",
        with(kMember, R"("spec":{)", R"("spec":{"nodeName":"n1",)"),
-       {"spec.nodeName"}},
+       {"spec.nodeName"},
+       true},
       {"a copy of a member's marks", copy, {label, note}},
       {"a member of one gang with the mark of another",
        with(kMember, R"("kueue.x-k8s.io/workload":"g")", R"("kueue.x-k8s.io/workload":"h")"),
-       {note}},
+       {note},
+       true},
       {"the marks with an owner that is no workload's",
        with(kMember, R"("uid":"g")", R"("uid":"h")"),
        {label, note}},
-      {"one more than there are slots", kMember, {"metadata.ownerReferences"}, true},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.sentence);
     SnapshotBuilder world;
     world.node("n1").gang("g", {"n1"});
-    if (row.bound) world.bound("g", "g-0", "n1", std::nullopt);
-    EXPECT_EQ(refused(create("", "Pod", json(row.pod)), world.build()), row.refused);
+    auto request = create("", "Pod", json(row.pod));
+    if (row.by_controller) request.username = "system:serviceaccount:kube-system:job-controller";
+    EXPECT_EQ(refused(request, world.build()), row.refused);
   }
+}
+
+TEST(ValidatePod, IsPutIntoAQueuedJobByTheJobControllerAlone) {
+  SnapshotBuilder world;
+  world.node("n1").gang("g", {"n1"});
+  const std::string released = R"({"metadata":{"name":"m"},"spec":{"containers":[{"name":"c"}]}})";
+  const std::string adopted = with(
+      released, R"("name":"m")",
+      R"("name":"m","ownerReferences":[{"kind":"Job","apiVersion":"batch/v1","name":"g","uid":"g","controller":true}])");
+  auto request = update("", "Pod", json(released), json(adopted));
+  EXPECT_EQ(refused(request, world.build()), Paths{"metadata.ownerReferences"});
+  EXPECT_EQ(refused(update("", "Pod", json(adopted),
+                           json(with(adopted, R"("spec":{)", R"("spec":{"x":1,)"))),
+                    world.build()),
+            Paths{});
+  request.username = "system:serviceaccount:kube-system:job-controller";
+  EXPECT_EQ(refused(request, world.build()), Paths{});
+}
+
+TEST(ValidatePod, WithoutALabelInANamespaceThatIsGivenOver) {
+  SnapshotBuilder world;
+  world.node("n1").gang("g", {"n1"}).local_queue("team", "default", "cq", 8);
+  world.ns("team", {{"muster.dev/managed", "true"}});
+  const std::string bound =
+      R"({"metadata":{"name":"x"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}})";
+  EXPECT_EQ(refused(create("", "Pod", json(bound)), world.build()), Paths{"spec.nodeName"});
+  const std::string of_unqueued_job = with(
+      bound, R"("name":"x"},"spec":{"nodeName":"n1",)",
+      R"("name":"x","ownerReferences":[{"kind":"Job","apiVersion":"batch/v1","name":"h","uid":"h","controller":true}]},"spec":{)");
+  EXPECT_EQ(refused(create("", "Pod", json(of_unqueued_job)), world.build()),
+            Paths{"metadata.ownerReferences"});
 }
 
 TEST(ValidatePod, TheJobControllerMayReplaceAPodThatWeStillSee) {
@@ -546,6 +689,14 @@ TEST(ValidatePod, Changes) {
        kUngated,
        with(kUngated, R"("main")", R"("other")"),
        {queue}},
+      {"not preemptible any more",
+       kUngated,
+       with(kUngated, R"("labels":{)", R"("labels":{"muster.dev/preemptible":"false",)"),
+       {"metadata.labels[muster.dev/preemptible]"}},
+      {"not preemptible while it waits",
+       kGated,
+       with(kGated, R"("labels":{)", R"("labels":{"muster.dev/preemptible":"false",)"),
+       {}},
       {"our mark taken off",
        kUngated,
        with(kUngated, R"(,"kueue.x-k8s.io/managed":"true")", ""),
