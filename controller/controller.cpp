@@ -161,6 +161,7 @@ Controller::Impl::Impl(engine::Engine& engine, ControllerOptions options, Barrie
       options_(std::move(options)),
       barrier_(std::move(barrier)),
       queue_status_(options_.queue_status_interval),
+      pending_turns_(Pace(options_.pending_interval, options_.pending_burst)),
       events_(options_.event_source) {}
 
 void Controller::Impl::on_object(ResourceKind kind, ChangeKind change, const kube::Json& object,
@@ -403,13 +404,25 @@ void Controller::Impl::on_tick(Instant now) {
     take_effects(effects, now);
   }
   // Steps may mark further workloads, never the same one again without a write or a timer.
-  while (!dirty_.empty()) {
-    const WorkloadKey key = *dirty_.begin();
-    dirty_.erase(dirty_.begin());
-    if (WorkloadEntry* entry = find(key)) reconcile(*entry, now);
-    erase_if_forgotten(key);
-  }
+  do {
+    while (!dirty_.empty()) {
+      const WorkloadKey key = *dirty_.begin();
+      dirty_.erase(dirty_.begin());
+      if (WorkloadEntry* entry = find(key)) reconcile(*entry, now);
+      erase_if_forgotten(key);
+    }
+  } while (give_pending_turn(now));
   write_queue_status(now);
+}
+
+bool Controller::Impl::give_pending_turn(Instant now) {
+  const std::optional<WorkloadKey> next = pending_turns_.take(now);
+  if (!next) return false;
+  if (WorkloadEntry* entry = find(*next); entry != nullptr && entry->pending) {
+    entry->pending_turn = true;
+    mark(*next);
+  }
+  return true;
 }
 
 void Controller::Impl::write_queue_status(Instant now) {
@@ -449,6 +462,7 @@ std::optional<Instant> Controller::Impl::next_wakeup() const {
   };
   if (!timers_.empty()) consider(timers_.begin()->first);
   consider(queue_status_.next_wakeup());
+  consider(pending_turns_.next_wakeup());
   return next;
 }
 
@@ -462,16 +476,30 @@ WorkloadEntry* Controller::Impl::find(const WorkloadKey& key) {
   return found != workloads_.end() ? &found->second : nullptr;
 }
 
-WorkloadEntry* Controller::Impl::find_by_owner(const Uid& owner_uid) {
-  const auto found = by_owner_.find(owner_uid);
+WorkloadEntry* Controller::Impl::find_by_owner(const Namespace& ns, const Uid& owner_uid) {
+  const auto found = by_owner_.find({ns, owner_uid});
   return found != by_owner_.end() ? find(found->second) : nullptr;
+}
+
+const OwnerState* Controller::Impl::owner_of(const WorkloadEntry& entry) const {
+  const auto found = owners_.find(entry.owner_uid);
+  return found != owners_.end() && found->second.meta.ns == entry.key.ns ? &found->second : nullptr;
+}
+
+OwnerState* Controller::Impl::owner_of(const WorkloadEntry& entry) {
+  return const_cast<OwnerState*>(std::as_const(*this).owner_of(entry));
+}
+
+const PodRecord* Controller::Impl::owning_pod_of(const WorkloadEntry& entry) const {
+  const PodRecord* const pod = pods_.find(entry.owner_uid);
+  return pod != nullptr && pod->key.ns == entry.key.ns ? pod : nullptr;
 }
 
 void Controller::Impl::erase_if_forgotten(const WorkloadKey& key) {
   const WorkloadEntry* entry = find(key);
   if (entry == nullptr || entry->object || entry->in_flight || entry->leaving) return;
-  if (owners_.contains(entry->owner_uid) || pods_.find(entry->owner_uid) != nullptr) return;
-  if (const auto owner = by_owner_.find(entry->owner_uid);
+  if (owner_of(*entry) != nullptr || owning_pod_of(*entry) != nullptr) return;
+  if (const auto owner = by_owner_.find({key.ns, entry->owner_uid});
       owner != by_owner_.end() && owner->second == key) {
     by_owner_.erase(owner);
   }

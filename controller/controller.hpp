@@ -152,8 +152,11 @@ struct ControllerOptions {
   Duration barrier_timeout = std::chrono::seconds(2);
   /// How long a workload is pending before that is written down: most start sooner.
   Duration pending_delay = std::chrono::seconds(1);
-  /// Shortest time between two status writes of one queue; stretched up to five times while
-  /// workload writes are under way.
+  /// Of those writes so many at once, then one per interval (pending_turns.hpp).
+  int pending_burst = 100;
+  Duration pending_interval = std::chrono::milliseconds(40);
+  /// Shortest time between two status writes of one queue; stretched five times while workload
+  /// writes are under way, or more where many queues change (queue_status.cpp).
   Duration queue_status_interval = std::chrono::seconds(1);
   /// A pod that cannot follow its plan is replaced at most once in this time, per rank.
   Duration replace_interval = std::chrono::seconds(10);

@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace muster::controller {
 namespace {
 
-constexpr std::int64_t kOneEvent = 1'000'000;
-constexpr std::int64_t kBurst = 20 * kOneEvent;
-constexpr std::int64_t kPerSecond = 5;
 constexpr std::size_t kMaxMessage = 1024;  // of core/v1 Event
 constexpr std::size_t kMaxNamePrefix = 220;
 
@@ -18,13 +13,8 @@ constexpr std::size_t kMaxNamePrefix = 220;
 std::optional<kube::Json> EventLog::make(const EventSubject& subject, bool warning,
                                          const std::string& reason, const std::string& message,
                                          Instant now) {
-  if (refilled_ && now > *refilled_) {
-    const std::int64_t elapsed_us = std::min<std::int64_t>((now - *refilled_).count(), kBurst);
-    tokens_micro_ = std::min(kBurst, tokens_micro_ + elapsed_us * kPerSecond);
-  }
-  refilled_ = now;
-  if (tokens_micro_ < kOneEvent) return std::nullopt;
-  tokens_micro_ -= kOneEvent;
+  if (!pace_.free(now)) return std::nullopt;
+  pace_.spend(now);
 
   using kube::Json;
   // Unique among our own events: time, then a counter for those of one microsecond.

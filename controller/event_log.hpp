@@ -3,9 +3,11 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
+#include "controller/pace.hpp"
 #include "kube/codec/json.hpp"
 #include "kube/codec/objects.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,8 +33,7 @@ class EventLog {
 
  private:
   std::string source_;
-  std::int64_t tokens_micro_ = 20'000'000;  ///< Millionths of an event.
-  std::optional<Instant> refilled_;
+  Pace pace_{std::chrono::milliseconds(200), 20};
   std::uint64_t sequence_ = 0;
 };
 

@@ -150,7 +150,7 @@ void Controller::Impl::apply_delete(ResourceKind kind, const kube::Json& object,
     case ResourceKind::kWorkload:
       return delete_workload(WorkloadKey{Namespace(ns), name}, uid, now);
     case ResourceKind::kPod:
-      return apply_pod_change(pods_.erase(PodKey{Namespace(ns), name}, uid), now);
+      return apply_pod_change(Namespace(ns), pods_.erase(PodKey{Namespace(ns), name}, uid), now);
   }
 }
 
@@ -243,10 +243,8 @@ void Controller::Impl::priorities_changed() {
 }
 
 const kube::ObjectMeta* Controller::Impl::owner_meta(const WorkloadEntry& entry) const {
-  if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
-    return &owner->second.meta;
-  }
-  const PodRecord* pod = pods_.find(entry.owner_uid);
+  if (const OwnerState* const owner = owner_of(entry)) return &owner->meta;
+  const PodRecord* const pod = owning_pod_of(entry);
   return pod != nullptr && pod->plain ? &pod->meta : nullptr;
 }
 
@@ -265,7 +263,7 @@ void Controller::Impl::upsert_owner(const OwnerKind& kind, const kube::Json& obj
     ++stats_.stale_dropped;
     return;
   }
-  WorkloadEntry* entry = find_by_owner(uid);
+  WorkloadEntry* entry = find_by_owner(owner->meta.ns, uid);
   if (entry == nullptr) {
     if (!is_managed(*owner) || owner->outcome != OwnerOutcome::kNone) return;
     const WorkloadKey key{owner->meta.ns, workload_name(kind.kind, owner->meta.name, uid)};
@@ -273,7 +271,7 @@ void Controller::Impl::upsert_owner(const OwnerKind& kind, const kube::Json& obj
     entry->key = key;
     entry->owner_uid = uid;
     entry->owner_type = OwnerType::kOwner;
-    by_owner_[uid] = key;
+    by_owner_[{key.ns, uid}] = key;
   }
   owner_names_[name] = uid;
   owners_[uid] = std::move(*owner);
@@ -288,7 +286,7 @@ void Controller::Impl::delete_owner(const ObjectName& name, const Uid& uid, Inst
   const Uid gone = named->second;
   owner_names_.erase(named);
   owners_.erase(gone);
-  if (WorkloadEntry* entry = find_by_owner(gone)) {
+  if (WorkloadEntry* entry = find_by_owner(Namespace(name.first), gone)) {
     entry->owner_gone_at = now;
     mark(entry->key);
   }
@@ -316,7 +314,10 @@ void Controller::Impl::upsert_workload(const kube::Json& object, Instant now) {
   entry.key = key;
   adopt(entry, *workload);
   entry.object = std::move(*workload);
-  entry.pod_sets = object.get("spec", "podSets");
+  entry.pod_sets = object.get("spec", "podSets").detached();
+  for (std::size_t i = 0; i < entry.object->pod_sets.size(); ++i) {
+    entry.object->pod_sets[i].pod_template.raw = entry.pod_sets.at(i).get("template");
+  }
   mark(key);
   if (!entry.surplus) feed_workload(entry, now);
 }
@@ -325,11 +326,17 @@ void Controller::Impl::adopt(WorkloadEntry& entry, const kube::Workload& workloa
   const kube::OwnerReference* owner = workload.meta.controller_owner();
   const Uid uid = owner != nullptr ? owner->uid : orphaned_from(workload);
   if (entry.object && entry.owner_uid == uid) return;
+  // Whose work it is was settled when it was first seen: what runs for it is not handed over.
+  if (entry.object && (owner_of(entry) != nullptr || owning_pod_of(entry) != nullptr)) return;
+  if (const auto former = by_owner_.find({entry.key.ns, entry.owner_uid});
+      former != by_owner_.end() && former->second == entry.key) {
+    by_owner_.erase(former);
+  }
   entry.owner_uid = uid;
   entry.owner_type = owner_type_of(workload);
   entry.surplus = false;
   if (uid.empty()) return;
-  const auto [mapping, is_first] = by_owner_.try_emplace(uid, entry.key);
+  const auto [mapping, is_first] = by_owner_.try_emplace({entry.key.ns, uid}, entry.key);
   if (is_first || mapping->second == entry.key) return;
   // One owner, two Workloads. A place held for one that was not created yet gives way; of two
   // stored ones, the first seen stays.
@@ -342,9 +349,15 @@ void Controller::Impl::adopt(WorkloadEntry& entry, const kube::Workload& workloa
   mapping->second = entry.key;
 }
 
-bool Controller::Impl::is_unreadable(const Uid& owner_uid) const {
-  return std::any_of(unreadable_.begin(), unreadable_.end(),
-                     [&](const auto& known) { return known.second == owner_uid; });
+bool Controller::Impl::is_unreadable(const WorkloadEntry& entry) const {
+  return std::any_of(unreadable_.begin(), unreadable_.end(), [&](const auto& known) {
+    return known.first.ns == entry.key.ns && known.second == entry.owner_uid;
+  });
+}
+
+bool Controller::Impl::owner_is_elsewhere(const WorkloadEntry& entry) const {
+  if (owners_.contains(entry.owner_uid)) return owner_of(entry) == nullptr;
+  return pods_.find(entry.owner_uid) != nullptr && owning_pod_of(entry) == nullptr;
 }
 
 void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
@@ -353,13 +366,20 @@ void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
     return;
   }
   engine::WorkloadSpec spec = to_workload(*entry.object, lookup());
+  if (!spec.owner_uid.empty()) {
+    spec.owner_uid = owner_is_elsewhere(entry) ? Uid() : entry.owner_uid;
+  }
   add_protection(spec, owner_meta(entry), priorities_.protection_of(*entry.object));
   // The end of the work frees its quota at once; writing it down may take a while.
-  if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
-    spec.finished = spec.finished || owner->second.outcome != OwnerOutcome::kNone;
+  if (const OwnerState* const owner = owner_of(entry)) {
+    spec.finished = spec.finished || owner->outcome != OwnerOutcome::kNone;
   } else if (entry.owner_type == OwnerType::kPod) {
-    const PodRecord* pod = pods_.find(entry.owner_uid);
+    const PodRecord* const pod = owning_pod_of(entry);
     spec.finished = spec.finished || (pod != nullptr && pod->terminal);
+  }
+  // What is on its way out (kept by somebody's finalizer) and belongs to nobody queues no more.
+  if (entry.object->meta.deleted && !spec.admission && owner_meta(entry) == nullptr) {
+    spec.finished = true;
   }
   if (entry.hold_until && (!spec.requeue_at || *spec.requeue_at < *entry.hold_until)) {
     spec.requeue_at = entry.hold_until;
@@ -428,16 +448,17 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
     ++stats_.stale_dropped;
     return;
   }
-  apply_pod_change(pods_.upsert(*pod, object, owner_lives(pod->meta.uid)), now);
+  apply_pod_change(pod->meta.ns, pods_.upsert(*pod, object, owner_lives(pod->meta.uid)), now);
   const PodRecord* record = pods_.find(pod->meta.uid);
   if (record != nullptr && record->scheduler_preempted) {
-    if (WorkloadEntry* entry = find_by_owner(record->member_of)) {
+    if (WorkloadEntry* entry = find_by_owner(record->key.ns, record->member_of)) {
       entry->preempted.try_emplace(record->uid,
                                    PreemptedMember{record->key.name, *record->scheduler_preempted});
     }
   }
-  if (record == nullptr || !record->plain || find_by_owner(record->uid) != nullptr ||
-      record->terminal || record->meta.find_label(kQueueNameLabel) == nullptr ||
+  if (record == nullptr || !record->plain ||
+      find_by_owner(record->key.ns, record->uid) != nullptr || record->terminal ||
+      record->meta.find_label(kQueueNameLabel) == nullptr ||
       !namespace_is_managed(record->key.ns)) {
     return;
   }
@@ -446,7 +467,7 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
   entry.key = key;
   entry.owner_uid = record->uid;
   entry.owner_type = OwnerType::kPod;
-  by_owner_[record->uid] = key;
+  by_owner_[{key.ns, record->uid}] = key;
   mark(key);
 }
 
@@ -457,16 +478,16 @@ bool Controller::Impl::owner_lives(const Uid& pod) const {
   return owner != owners_.end() && !owner->second.meta.deleted;
 }
 
-void Controller::Impl::apply_pod_change(const PodChange& change, Instant now) {
+void Controller::Impl::apply_pod_change(const Namespace& ns, const PodChange& change, Instant now) {
   if (change.replaced_had_use) send(engine::PodGone{*change.replaced}, now);
   if (change.gone) send(engine::PodGone{*change.gone}, now);
   if (change.placed) send(engine::PodPlaced{*change.placed}, now);
   for (const auto& member_of : {change.member_of, change.replaced_member_of}) {
     if (!member_of) continue;
-    WorkloadEntry* entry = find_by_owner(*member_of);
+    WorkloadEntry* entry = find_by_owner(ns, *member_of);
     if (entry == nullptr) continue;
     if (entry->owner_type == OwnerType::kPod) {
-      if (pods_.find(*member_of) == nullptr) entry->owner_gone_at = now;
+      if (owning_pod_of(*entry) == nullptr) entry->owner_gone_at = now;
       feed_workload(*entry, now);
     }
     mark(entry->key);
@@ -522,6 +543,7 @@ void Controller::Impl::take(const engine::Admit& effect) {
   entry->admit_message = engine::describe(effect);
   entry->pending.reset();
   entry->pending_since.reset();
+  entry->pending_turn = false;
   entry->plan_generation = 0;
   unpublished_.insert(entry->key);
   mark(entry->key);

@@ -17,6 +17,7 @@
 #include "controller/event_log.hpp"
 #include "controller/kinds.hpp"
 #include "controller/outbox.hpp"
+#include "controller/pending_turns.hpp"
 #include "controller/pins.hpp"
 #include "controller/pod_index.hpp"
 #include "controller/queue_status.hpp"
@@ -73,7 +74,7 @@ class Controller::Impl {
   void upsert_workload(const kube::Json& object, Instant now);
   void delete_workload(const WorkloadKey& key, const Uid& uid, Instant now);
   void upsert_pod(const kube::Json& object, Instant now);
-  void apply_pod_change(const PodChange& change, Instant now);
+  void apply_pod_change(const Namespace& ns, const PodChange& change, Instant now);
   /// What the pod is known to be a member of is there, and not on its way out.
   [[nodiscard]] bool owner_lives(const Uid& pod) const;
   void adopt(WorkloadEntry& entry, const kube::Workload& workload);
@@ -81,9 +82,11 @@ class Controller::Impl {
   void priorities_changed();
   /// Of the Job or plain pod; nullptr: not known.
   [[nodiscard]] const kube::ObjectMeta* owner_meta(const WorkloadEntry& entry) const;
-  /// A Workload that cannot be read stands for this owner: nothing may be concluded from not
+  /// A Workload that cannot be read stands for the same owner: nothing may be concluded from not
   /// knowing it.
-  [[nodiscard]] bool is_unreadable(const Uid& owner_uid) const;
+  [[nodiscard]] bool is_unreadable(const WorkloadEntry& entry) const;
+  /// What the Workload names as its owner is in another namespace.
+  [[nodiscard]] bool owner_is_elsewhere(const WorkloadEntry& entry) const;
   void send(const engine::Event& event, Instant now);
   void take_effects(const engine::Effects& effects, Instant now);
   void take(const engine::Admit& effect);
@@ -106,10 +109,16 @@ class Controller::Impl {
   void refused_admission(WorkloadEntry& entry, WriteKind kind, const Error& error, Instant now);
   void retry_later(WorkloadEntry& entry, Instant now);
   void write_queue_status(Instant now);
+  /// Marks who may write now why it waits. False: nobody, for now.
+  bool give_pending_turn(Instant now);
   void mark(const WorkloadKey& key) { dirty_.insert(key); }
   void schedule(const WorkloadKey& key, Instant at) { timers_.emplace(at, key); }
   [[nodiscard]] WorkloadEntry* find(const WorkloadKey& key);
-  [[nodiscard]] WorkloadEntry* find_by_owner(const Uid& owner_uid);
+  [[nodiscard]] WorkloadEntry* find_by_owner(const Namespace& ns, const Uid& owner_uid);
+  /// Owners own nothing in other namespaces, whatever the Workloads there say. nullptr: not known.
+  [[nodiscard]] const OwnerState* owner_of(const WorkloadEntry& entry) const;
+  [[nodiscard]] OwnerState* owner_of(const WorkloadEntry& entry);
+  [[nodiscard]] const PodRecord* owning_pod_of(const WorkloadEntry& entry) const;
   void erase_if_forgotten(const WorkloadKey& key);
 
   // reconcile.cpp
@@ -132,6 +141,7 @@ class Controller::Impl {
   void update_workload(WorkloadEntry& entry, const kube::Json& spec);
   void evict_ourselves(WorkloadEntry& entry, EvictionWords words);
   void patch_workload(WorkloadEntry& entry, WriteKind kind, const kube::Json& patch);
+  [[nodiscard]] EventSubject subject_of(const WorkloadEntry& entry) const;
   void event(const WorkloadEntry& entry, bool warning, const std::string& reason,
              const std::string& message, Instant now);
   /// All members deleted or terminal, or given up on a node that does not answer.
@@ -167,8 +177,10 @@ class Controller::Impl {
                    const kube::Json& changes);
   void write_to_owner(WorkloadEntry& entry, const OwnerState& owner, WriteKind kind,
                       std::string path, const kube::Json& changes);
+  /// As it was before the start, around the containers as they are: those neither start nor stop
+  /// ever touches, so what is different in them the owner wants.
   [[nodiscard]] kube::Json original_template(const WorkloadEntry& entry,
-                                             const std::string& pod_set) const;
+                                             const OwnerPodSet& pod_set) const;
   [[nodiscard]] bool is_managed(const OwnerState& owner) const;
   [[nodiscard]] bool namespace_is_managed(const Namespace& ns) const;
   /// Nothing while its WorkloadPriorityClass does not exist.
@@ -220,7 +232,7 @@ class Controller::Impl {
   PodIndex pods_;
 
   std::map<WorkloadKey, WorkloadEntry> workloads_;
-  std::map<Uid, WorkloadKey> by_owner_;
+  std::map<std::pair<Namespace, Uid>, WorkloadKey> by_owner_;
   std::map<WorkloadKey, Uid> unreadable_;  // -> owner
   std::set<WorkloadKey> dirty_;
   std::set<std::pair<Instant, WorkloadKey>> timers_;
@@ -229,6 +241,7 @@ class Controller::Impl {
 
   Outbox outbox_;
   QueueStatus queue_status_;
+  PendingTurns pending_turns_;
   EventLog events_;
   bool hook_answers_ = true;
   bool more_to_settle_ = false;

@@ -143,7 +143,7 @@ Result<OwnerState> read_owner(const OwnerKind& kind, const Json& object) {
     Result<std::int64_t> count = kind.pod_count(object, i);
     if (!count) return fail(count.error());
     owner.pod_sets.push_back(OwnerPodSet{std::string(kind.templates[i].pod_set), *count,
-                                         normal_template(pod_template),
+                                         normal_template(pod_template).detached(),
                                          kind.min_pod_count(owner.meta, *count, i)});
     owner.pods_left.push_back(kind.pods_left(object, i));
   }

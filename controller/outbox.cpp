@@ -9,6 +9,10 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kMergePatch = "application/merge-patch+json";
 constexpr const char* kStrategicPatch = "application/strategic-merge-patch+json";
 
+bool brings_forward(const InFlight& what) {
+  return !what.workload.name.empty() && what.kind != WriteKind::kPending;
+}
+
 }  // namespace
 
 WriteId Outbox::post(WriteKind kind, std::string path, const kube::Json& body, InFlight what) {
@@ -61,7 +65,7 @@ WriteId Outbox::add(Write write, InFlight what) {
   what.kind = write.kind;
   write.subject = what.workload.name.empty() ? what.queue_name : what.workload.to_string();
   ++counts_[static_cast<std::size_t>(write.kind)];
-  if (!what.workload.name.empty()) ++workload_writes_;
+  if (brings_forward(what)) ++workload_writes_;
   const WriteId id = write.id;
   in_flight_.emplace(id, std::move(what));
   ready_.push_back(std::move(write));
@@ -71,7 +75,7 @@ WriteId Outbox::add(Write write, InFlight what) {
 std::optional<InFlight> Outbox::answered(WriteId id) {
   auto node = in_flight_.extract(id);
   if (node.empty()) return std::nullopt;
-  if (!node.mapped().workload.name.empty()) --workload_writes_;
+  if (brings_forward(node.mapped())) --workload_writes_;
   return std::move(node.mapped());
 }
 

@@ -33,7 +33,7 @@ class Outbox {
   /// The record of an answered write; nothing for an unknown one.
   [[nodiscard]] std::optional<InFlight> answered(WriteId id);
   [[nodiscard]] std::vector<Write> take();
-  /// Writes to workloads and their owners without an answer yet.
+  /// Writes that bring workloads forward are without an answer yet (why one waits is none of them).
   [[nodiscard]] bool busy() const { return workload_writes_ > 0; }
   [[nodiscard]] const std::array<std::uint64_t, kWriteKinds>& counts() const { return counts_; }
 

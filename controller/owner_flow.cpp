@@ -104,13 +104,26 @@ bool is_outdated(const WorkloadEntry& entry) {
                      });
 }
 
-/// More pods are still to run than quota is held for.
+/// Its pods ask for more than those that were admitted.
+bool asks_for_more(const OwnerPodSet& pod_set, const kube::WorkloadPodSet& admitted) {
+  const auto spec = kube::decode_pod_spec(pod_set.pod_template.get("spec"));
+  if (!spec) return true;
+  const kube::QuantityMap held = kube::effective_requests(admitted.pod_template.spec);
+  for (const auto& [resource, wanted] : kube::effective_requests(*spec)) {
+    const auto found = held.find(resource);
+    if (wanted.compare(found == held.end() ? Quantity() : found->second) > 0) return true;
+  }
+  return false;
+}
+
+/// More pods, or larger ones, are still to run than quota is held for.
 bool has_outgrown_its_admission(const WorkloadEntry& entry, const OwnerState& owner) {
   for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
     const OwnerPodSet& pod_set = owner.pod_sets[i];
     const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
     const auto assigned = assigned_count(entry, pod_set.name);
     if (stored == nullptr || !assigned) continue;
+    if (asks_for_more(pod_set, *stored)) return true;
     const std::int64_t wanted = std::min(pod_set.count, owner.pods_left[i].value_or(pod_set.count));
     const std::int64_t held =
         std::min(*assigned, stored->count - reclaimed_count(entry, pod_set.name));
@@ -182,7 +195,7 @@ void Controller::Impl::reconcile_owner(WorkloadEntry& entry, const OwnerState& o
 void Controller::Impl::create_for_owner(WorkloadEntry& entry, const OwnerState& owner,
                                         Instant now) {
   if (!is_managed(owner) || owner.outcome != OwnerOutcome::kNone || owner.meta.deleted ||
-      is_unreadable(entry.owner_uid)) {
+      is_unreadable(entry)) {
     return;
   }
   if (!owner.suspended) return suspend_owner(entry, owner);
@@ -223,10 +236,11 @@ bool Controller::Impl::is_as_admitted(const WorkloadEntry& entry, const OwnerSta
   }
   if (is_outdated(entry)) return false;
   if (any_pinned_for(owner, entry.key.name)) {
-    // The start writes the template anew; how many pods there are is up to the owner.
+    // The start writes the pins anew; how many pods there are and how large is up to the owner.
     return std::all_of(owner.pod_sets.begin(), owner.pod_sets.end(), [&](const auto& pod_set) {
       const kube::WorkloadPodSet* stored = stored_pod_set(entry, pod_set.name);
-      return stored != nullptr && original_count(entry, pod_set) == stored->count;
+      return stored != nullptr && original_count(entry, pod_set) == stored->count &&
+             !asks_for_more(pod_set, *stored);
     });
   }
   return has_shape(entry, pod_sets_json(owner.pod_sets));
@@ -329,7 +343,7 @@ void Controller::Impl::start_owner(WorkloadEntry& entry, const OwnerState& owner
   Json changes = with_path(Json::object({}), owner.kind->suspend, Json::boolean(false));
   for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
     const OwnerPodSet& pod_set = owner.pod_sets[i];
-    const Json original = original_template(entry, pod_set.name);
+    const Json original = original_template(entry, pod_set);
     const std::optional<PodSetPins> pins = pins_of(entry, pod_set.name);
     if (!original.present() || !pins) return;
     const Json difference = merge_diff(pod_set.pod_template, pinned_template(original, *pins));
@@ -351,7 +365,7 @@ Json Controller::Impl::restoration(const WorkloadEntry& entry, const OwnerState&
   Json changes;
   for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
     const OwnerPodSet& pod_set = owner.pod_sets[i];
-    const Json original = original_template(entry, pod_set.name);
+    const Json original = original_template(entry, pod_set);
     if (!is_pinned(pod_set.pod_template, entry.key.name) || !original.present()) continue;
     const Json difference = merge_diff(pod_set.pod_template, original);
     if (difference.present()) {
@@ -394,10 +408,16 @@ void Controller::Impl::write_to_owner(WorkloadEntry& entry, const OwnerState& ow
 }
 
 Json Controller::Impl::original_template(const WorkloadEntry& entry,
-                                         const std::string& pod_set) const {
+                                         const OwnerPodSet& pod_set) const {
   for (std::size_t i = 0; i < entry.pod_sets.size(); ++i) {
     const Json stored = entry.pod_sets.at(i);
-    if (stored.get("name").string_or("") == pod_set) return normal_template(stored.get("template"));
+    if (stored.get("name").string_or("") != pod_set.name) continue;
+    const Json original = normal_template(stored.get("template"));
+    Json spec = original.get("spec");
+    for (const char* field : {"containers", "initContainers"}) {
+      spec = spec.with(field, pod_set.pod_template.get("spec", field));
+    }
+    return original.with("spec", spec);
   }
   return {};
 }

@@ -56,7 +56,7 @@ void Controller::Impl::reconcile_pod(WorkloadEntry& entry, const PodRecord& pod,
 }
 
 void Controller::Impl::create_for_pod(WorkloadEntry& entry, const PodRecord& pod) {
-  if (pod.terminal || pod.deletion || pod.delete_sent || is_unreadable(pod.uid)) return;
+  if (pod.terminal || pod.deletion || pod.delete_sent || is_unreadable(entry)) return;
   if (!pod.gated) return delete_pod(entry, pod);  // its Workload is gone, and with it its quota
   const auto decoded_pod = kube::decode_pod(pod.object);
   if (!decoded_pod) return;

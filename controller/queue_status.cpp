@@ -14,7 +14,10 @@ namespace {
 using kube::Json;
 using Members = std::vector<std::pair<std::string, Json>>;
 
+// While workload writes are under way a change waits for five intervals, or for as many tenths of
+// one as there are queues that changed: ten writes per interval at most, whoever's turn it is.
 constexpr int kBusyStretch = 5;
+constexpr int kBusyWrites = 10;
 
 /// `[{name: flavor, resources: [{name, total, borrowed?}]}]` for every flavor and resource that
 /// `frame` or `usage` names.
@@ -212,9 +215,23 @@ Json QueueStatus::desired(const QueueId& queue, const Entry& entry, Instant now)
 }
 
 std::vector<QueueStatusWrite> QueueStatus::due(bool busy, Instant now) {
+  if (!view_) return {};
+  if (busy) busy_at_ = now;
+  // Between two writes of a stream it is busy as well.
+  const bool calm = !busy_at_ || *busy_at_ + interval_ < now;
+  const auto changed = std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
+    return entry.second.changed_at.has_value();
+  });
+  const Duration stretched = std::max(kBusyStretch * interval_, changed * interval_ / kBusyWrites);
   std::vector<QueueStatusWrite> writes;
   for (auto& [queue, entry] : entries_) {
     if (entry.in_flight || (!entry.check && !(entry.due_at && *entry.due_at <= now))) continue;
+    // Snapshots come with every event; what the status should be is worked out once per interval.
+    if (entry.looked_at && now < *entry.looked_at + interval_) {
+      entry.due_at = *entry.looked_at + interval_;
+      continue;
+    }
+    entry.looked_at = now;
     entry.check = false;
     entry.due_at.reset();
     const Json status = desired(queue, entry, now);
@@ -224,7 +241,7 @@ std::vector<QueueStatusWrite> QueueStatus::due(bool busy, Instant now) {
     }
     if (!entry.changed_at) entry.changed_at = now;
     Instant at = entry.written_at ? *entry.written_at + interval_ : now;
-    if (busy) at = std::max(at, *entry.changed_at + kBusyStretch * interval_);
+    if (!calm) at = std::max(at, *entry.changed_at + stretched);
     if (at > now) {
       // Looked at again each interval, for it need not stay busy.
       entry.due_at = std::min(at, now + interval_);

@@ -41,7 +41,8 @@ class QueueStatus {
   void on_snapshot(std::shared_ptr<const engine::QueuesView> view);
   void on_written(const QueueId& queue, const Result<kube::Json>& result, Instant now);
 
-  /// What is due now. `busy`: workload writes are under way, and queues can wait a little longer.
+  /// What is due now. `busy`: workload writes are under way, and queues can wait longer: five
+  /// intervals, or so long that there are ten writes per interval.
   [[nodiscard]] std::vector<QueueStatusWrite> due(bool busy, Instant now);
   /// When due() may have something; nothing: not before a change.
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -51,7 +52,8 @@ class QueueStatus {
     kube::Json stored;  ///< `status` of the stored object.
     std::vector<kube::Condition> conditions;
     bool in_flight = false;
-    bool check = true;  ///< Something changed since the last comparison.
+    bool check = true;                 ///< Something changed since the last comparison.
+    std::optional<Instant> looked_at;  ///< When it was compared last.
     std::optional<Instant> due_at;
     std::optional<Instant> changed_at;  ///< When a difference was first seen.
     std::optional<Instant> written_at;
@@ -67,6 +69,7 @@ class QueueStatus {
   Duration interval_;
   std::shared_ptr<const engine::QueuesView> view_;
   std::map<QueueId, Entry> entries_;
+  std::optional<Instant> busy_at_;  ///< When it was busy last.
 };
 
 }  // namespace muster::controller

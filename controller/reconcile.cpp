@@ -23,7 +23,8 @@ constexpr Duration kUnreachableGrace = std::chrono::seconds(60);
 constexpr Duration kUnreachablePoll = std::chrono::seconds(1);
 constexpr Duration kOvertakenHold = std::chrono::seconds(1);
 constexpr Duration kBarrierPoll = std::chrono::milliseconds(20);
-/// Shortest times between two writes of why a workload waits: for a new reason, for new words.
+/// Shortest times between two writes of why a workload waits: for a new reason, for new words. The
+/// engine tells of new reasons; whether it has new words is looked up.
 constexpr Duration kPendingReasonInterval = std::chrono::seconds(5);
 constexpr Duration kPendingMessageInterval = std::chrono::seconds(30);
 
@@ -68,25 +69,22 @@ void Controller::Impl::reconcile(WorkloadEntry& entry, Instant now) {
     case OwnerType::kNone:
       return reconcile_ownerless(entry, now);
     case OwnerType::kOwner:
-      if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
-        return reconcile_owner(entry, owner->second, now);
-      }
+      if (const OwnerState* const owner = owner_of(entry))
+        return reconcile_owner(entry, *owner, now);
       return reconcile_unowned(entry, now);
     case OwnerType::kPod:
-      if (const PodRecord* pod = pods_.find(entry.owner_uid)) {
-        return reconcile_pod(entry, *pod, now);
-      }
+      if (const PodRecord* const pod = owning_pod_of(entry)) return reconcile_pod(entry, *pod, now);
       return reconcile_unowned(entry, now);
   }
 }
 
 void Controller::Impl::let_leave(WorkloadEntry& entry) {
-  const auto found = owners_.find(entry.owner_uid);
-  if (found == owners_.end()) return;
+  const OwnerState* const owner = owner_of(entry);
+  if (owner == nullptr) return;
   // Who took the Workload away under a running owner did not stop it.
-  const OwnerState& owner = found->second;
-  const bool runs = !owner.suspended && owner.outcome == OwnerOutcome::kNone && !owner.meta.deleted;
-  if (runs && is_managed(owner)) suspend_owner(entry, owner);
+  const bool runs =
+      !owner->suspended && owner->outcome == OwnerOutcome::kNone && !owner->meta.deleted;
+  if (runs && is_managed(*owner)) suspend_owner(entry, *owner);
 }
 
 void Controller::Impl::forget_work(WorkloadEntry& entry) {
@@ -94,9 +92,7 @@ void Controller::Impl::forget_work(WorkloadEntry& entry) {
   entry.pod_sets = Json();
   entry.written_pod_sets = Json();
   entry.object->pod_sets.clear();
-  if (const auto owner = owners_.find(entry.owner_uid); owner != owners_.end()) {
-    owner->second.pod_sets.clear();
-  }
+  if (OwnerState* const owner = owner_of(entry)) owner->pod_sets.clear();
 }
 
 bool Controller::Impl::must_wait(WorkloadEntry& entry, Instant now) {
@@ -109,13 +105,12 @@ bool Controller::Impl::must_wait(WorkloadEntry& entry, Instant now) {
     entry.retry_at.reset();
   }
   if (entry.conflict_until) {
-    const auto owner = owners_.find(entry.owner_uid);
+    const OwnerState* const owner = owner_of(entry);
     const PodRecord* pod = pods_.find(entry.conflict_object);
     const bool unchanged =
         !entry.conflict_version.empty() &&
         ((entry.object && entry.object->meta.resource_version == entry.conflict_version) ||
-         (owner != owners_.end() &&
-          owner->second.meta.resource_version == entry.conflict_version) ||
+         (owner != nullptr && owner->meta.resource_version == entry.conflict_version) ||
          (pod != nullptr && pod->resource_version == entry.conflict_version));
     if (unchanged && now < *entry.conflict_until) {
       schedule(entry.key, *entry.conflict_until);
@@ -132,7 +127,9 @@ void Controller::Impl::reconcile_unowned(WorkloadEntry& entry, Instant now) {
   const bool evicted = entry.eviction || kube::is_true(entry.object->conditions, "Evicted");
   const Instant at = *entry.owner_gone_at + kGarbageCollectorGrace;
   if (!evicted && now < at) return schedule(entry.key, at);
-  delete_workload_object(entry);
+  if (!entry.object->meta.deleted) return delete_workload_object(entry);
+  // Somebody's finalizer keeps the object; the quota of what does not run any more is not kept.
+  if (is_reserved(*entry.object) && members_gone(entry, now)) write_release(entry, now);
 }
 
 void Controller::Impl::reconcile_ownerless(WorkloadEntry& entry, Instant now) {
@@ -210,7 +207,13 @@ void Controller::Impl::write_finish(WorkloadEntry& entry, bool succeeded,
 }
 
 void Controller::Impl::write_pending(WorkloadEntry& entry, Instant now) {
+  const bool is_its_turn = std::exchange(entry.pending_turn, false);
   if (!entry.pending || !entry.pending_since || is_reserved(*entry.object)) return;
+  // Of another reason the engine would have told; what it has then is said of others of its kind.
+  if (const auto latest = engine_.explanation(entry.key);
+      latest && latest->reason == entry.pending->reason) {
+    entry.pending = *latest;
+  }
   const std::string_view reason = engine::to_string(entry.pending->reason);
   const kube::Condition* known = kube::find_condition(entry.object->conditions, "QuotaReserved");
   const bool new_reason = known == nullptr || known->status != "False" || known->reason != reason;
@@ -221,8 +224,16 @@ void Controller::Impl::write_pending(WorkloadEntry& entry, Instant now) {
   }
   const std::string message = engine::describe(*entry.pending);
   const Json patch = pending_patch(*entry.object, reason, message, now);
-  if (!patch.present()) return;
+  if (!patch.present()) {
+    if (!entry.pending_look_at || *entry.pending_look_at <= now) {
+      entry.pending_look_at = now + kPendingMessageInterval;
+      schedule(entry.key, *entry.pending_look_at);
+    }
+    return;
+  }
   if (now < at) return schedule(entry.key, at);
+  if (!is_its_turn) return pending_turns_.ask(entry.key, new_reason);
+  pending_turns_.wrote(outbox_.busy(), now);
   patch_workload(entry, WriteKind::kPending, patch);
   entry.pending_written_at = now;
   if (is_warning(entry.pending->reason) && entry.pending_event_reason != reason) {
@@ -257,11 +268,22 @@ void Controller::Impl::evict_ourselves(WorkloadEntry& entry, EvictionWords words
   mark(entry.key);
 }
 
+EventSubject Controller::Impl::subject_of(const WorkloadEntry& entry) const {
+  // Who asks what became of a job describes the job; the Workload says it in its conditions.
+  if (const OwnerState* const owner = owner_of(entry)) {
+    return {std::string(owner->kind->api_version), std::string(owner->kind->kind), entry.key.ns,
+            owner->meta.name, owner->meta.uid};
+  }
+  if (const PodRecord* const pod = owning_pod_of(entry)) {
+    return {"v1", "Pod", entry.key.ns, pod->key.name, pod->uid};
+  }
+  return {"kueue.x-k8s.io/v1beta2", "Workload", entry.key.ns, entry.key.name,
+          entry.object ? entry.object->meta.uid : Uid()};
+}
+
 void Controller::Impl::event(const WorkloadEntry& entry, bool warning, const std::string& reason,
                              const std::string& message, Instant now) {
-  const EventSubject subject{"kueue.x-k8s.io/v1beta2", "Workload", entry.key.ns, entry.key.name,
-                             entry.object ? entry.object->meta.uid : Uid()};
-  const std::optional<Json> body = events_.make(subject, warning, reason, message, now);
+  const std::optional<Json> body = events_.make(subject_of(entry), warning, reason, message, now);
   if (!body) {
     ++stats_.events_dropped;
     return;

@@ -53,7 +53,9 @@ struct WorkloadEntry {
   std::optional<engine::Explanation> pending;
   std::optional<Instant> pending_since;
   std::optional<Instant> pending_written_at;
-  std::string pending_event_reason;  ///< Of the last event.
+  std::optional<Instant> pending_look_at;  ///< When its words are compared again.
+  bool pending_turn = false;               ///< It may be written down now.
+  std::string pending_event_reason;        ///< Of the last event.
 
   // The write under way (one at a time) and what its failure means.
   std::optional<WriteId> in_flight;

@@ -209,7 +209,7 @@ std::string describe(const Evict& evict) {
     case EvictionReason::kLocalQueueStopped:
       return "its LocalQueue is stopped";
     case EvictionReason::kNodeFailures:
-      return "a planned node was lost and no other room was found";
+      return "its planned room is gone (a node was lost, or other pods took it) and there is no other";
     case EvictionReason::kDeactivated:
       return "the workload was deactivated";
   }

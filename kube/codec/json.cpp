@@ -497,6 +497,11 @@ Json Json::array(const std::vector<Json>& elements) {
     }
   });
 }
+Json Json::detached() const {
+  if (!present()) return {};
+  return build([&](Value& root, Allocator& allocator) { Access::copy(root, *this, allocator); });
+}
+
 Json Json::object(const std::vector<std::pair<std::string, Json>>& members) {
   return build([&](Value& root, Allocator& allocator) {
     root.SetObject();

@@ -74,6 +74,9 @@ class Json {
   [[nodiscard]] std::int64_t int_or(std::int64_t fallback) const;
   [[nodiscard]] bool bool_or(bool fallback) const;
 
+  /// A copy by itself: a value keeps the whole document alive that it was read from.
+  [[nodiscard]] Json detached() const;
+
   /// Compact text.
   [[nodiscard]] std::string dump() const;
   /// Indented text (two spaces), members in order.

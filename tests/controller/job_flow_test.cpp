@@ -63,6 +63,54 @@ TEST(JobFlow, AGangStartsOnItsPlannedNodesAndASecondOneHasNoPodUntilItEnds) {
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
 }
 
+TEST(JobFlow, AFloodOfPendingJobsIsWrittenDownBitByBitAndNotAtAllForThoseThatStart) {
+  Cluster cluster;
+  cluster.options.pending_burst = 4;
+  cluster.options.pending_interval = std::chrono::minutes(10);
+  cluster.restart();
+  cluster.add_nodes(1);
+  cluster.add_flavor();
+  cluster.add_queue("q", 8);
+  for (int i = 0; i < 12; ++i) cluster.add_job(fmt::format("j-{:02}", i), 1, "q");
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_EQ(cluster.writes(WriteKind::kPending), 4);
+  for (int i = 0; i < 11; ++i) {
+    cluster.api.finish_pods("team", fmt::format("j-{:02}", i));
+    ASSERT_TRUE(cluster.settle());
+    EXPECT_EQ(cluster.bound_pods(fmt::format("j-{:02}", i + 1)), 1);
+  }
+  EXPECT_EQ(cluster.writes(WriteKind::kPending), 4);
+
+  for (int i = 12; i < 20; ++i) cluster.add_job(fmt::format("j-{:02}", i), 1, "q");
+  for (int i = 0; i < 10; ++i) {
+    cluster.pass_time(std::chrono::minutes(10));
+    ASSERT_TRUE(cluster.settle());
+  }
+  for (int i = 12; i < 20; ++i) {
+    const kube::Workload waiting = cluster.workload_of(fmt::format("j-{:02}", i));
+    EXPECT_NE(kube::find_condition(waiting.conditions, "QuotaReserved"), nullptr) << i;
+  }
+}
+
+TEST(JobFlow, TheWordsOfAPendingJobFollowWhatIsTrue) {
+  Cluster cluster;
+  cluster.add_flavor();
+  cluster.add_queue("q", 80);
+  cluster.add_job("a", 3, "q");
+  ASSERT_TRUE(cluster.settle());
+  const auto words = [&] {
+    const kube::Workload waiting = cluster.workload_of("a");
+    const kube::Condition* reserved = kube::find_condition(waiting.conditions, "QuotaReserved");
+    return reserved == nullptr ? std::string() : reserved->message;
+  };
+  EXPECT_THAT(words(), ::testing::HasSubstr("room for 0 of 3 pods"));
+  cluster.add_nodes(2);
+  ASSERT_TRUE(cluster.settle());
+  cluster.pass_time(std::chrono::seconds(30));
+  ASSERT_TRUE(cluster.settle());
+  EXPECT_THAT(words(), ::testing::HasSubstr("room for 2 of 3 pods"));
+}
+
 TEST(JobFlow, TheResumedTemplateCarriesPinsAndKeepsWhatTheUserWrote) {
   Cluster cluster;
   cluster.add_nodes(2);
@@ -120,6 +168,7 @@ TEST(JobFlow, AGuaranteedQueueTakesItsQuotaBackWholeGangAtATime) {
   EXPECT_FALSE(victim.admission);
   ASSERT_EQ(cluster.api.events().size(), 1U);
   EXPECT_EQ(cluster.api.events()[0].get("reason").string_or(""), "Preempted");
+  EXPECT_EQ(cluster.api.events()[0].get("involvedObject", "kind").string_or(""), "Job");
 
   cluster.api.finish_pods("team", "owner");
   ASSERT_TRUE(cluster.settle());
@@ -192,7 +241,7 @@ TEST(JobFlow, PodsThatADeletedJobLeavesBehindHoldItsQuotaAndThenGiveItBack) {
   cluster.api.erase(ResourceKind::kJob, "team", "first");
   cluster.add_job("second", 2, "q");
   ASSERT_TRUE(cluster.settle());
-  cluster.pass_time(std::chrono::seconds(10));
+  cluster.pass_time(std::chrono::minutes(10));
   ASSERT_TRUE(cluster.settle());
   EXPECT_FALSE(cluster.has_workload("first"));
   EXPECT_EQ(cluster.api.list(ResourceKind::kPod).size(), 2U);

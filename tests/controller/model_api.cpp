@@ -194,7 +194,17 @@ void ModelApi::erase(ResourceKind kind, const std::string& ns, const std::string
     if (const Json pod = get(kind, ns, name); pod.present()) delete_pod(pod);
     return;
   }
-  forget(path_of(kind, ns, name));
+  delete_object(path_of(kind, ns, name));
+}
+
+void ModelApi::delete_object(const std::string& path) {
+  const auto found = objects_.find(path);
+  if (found == objects_.end()) return;
+  const Stored stored = found->second;
+  if (stored.object.get("metadata", "finalizers").size() == 0) return forget(path);
+  if (stored.object.get("metadata", "deletionTimestamp").present()) return;
+  remember(stored.kind, path,
+           with_metadata(stored.object, "deletionTimestamp", Json::string(format_rfc3339(now_))));
 }
 
 std::vector<WatchEvent> ModelApi::take_watch_events() {
@@ -288,7 +298,7 @@ WriteResult ModelApi::remove(const std::string& path, const Json& options) {
   if (found->second.kind == ResourceKind::kPod) {
     delete_pod(object);
   } else {
-    forget(path);
+    delete_object(path);
   }
   return object;
 }

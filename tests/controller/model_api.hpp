@@ -82,6 +82,8 @@ class ModelApi {
 
   void remember(ResourceKind kind, const std::string& path, kube::Json object);
   void forget(const std::string& path);
+  /// Gone at once, or, with finalizers, marked as going.
+  void delete_object(const std::string& path);
   [[nodiscard]] WriteResult post(const std::string& collection, const kube::Json& object);
   [[nodiscard]] WriteResult patch(const std::string& path, bool status, const kube::Json& patch);
   [[nodiscard]] WriteResult remove(const std::string& path, const kube::Json& options);
