@@ -236,7 +236,7 @@ class Server {
       } else if (reply->body.empty()) {
         strand_->on_write_done(id, kube::Json());
       } else {
-        strand_->on_write_done(id, kube::Json::parse(reply->body));
+        strand_->on_write_done(id, kube::Json::parse(reply->body, {.lenient = true}));
       }
     });
   }

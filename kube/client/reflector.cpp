@@ -86,6 +86,10 @@ void Reflector::Impl::list(const std::string& query) {
     if (self->closed) return;
     Result<ListPage> page = reply ? parse_list_page(reply->body) : fail(reply.error());
     if (!page) log::warning("{}: list: {}", self->config.name, page.error().message);
+    if (page && page->unreadable > 0) {
+      log::warning("{}: list: items without metadata.name, left out: {}", self->config.name,
+                   page->unreadable);
+    }
     self->apply(self->core.on_list_page(std::move(page)));
   });
 }
@@ -111,8 +115,8 @@ void Reflector::Impl::on_line(std::string_view text) {
   if (closed) return;
   Result<WatchLine> line = parse_watch_line(text);
   if (!line) {
-    // Whatever broke it, the next watch starts from the last version that was understood.
-    on_end(fail(ErrorCode::kUnavailable, line.error().message));
+    log::warning("{}: {}", config.name, line.error().message);
+    apply(core.on_unreadable_line());
     return;
   }
   if (line->type == WatchLine::Type::kError) {

@@ -73,11 +73,15 @@ ReflectorAction ReflectorCore::pause(State state) {
           .pause = Duration(static_cast<std::int64_t>(half + random() % half))};
 }
 
-ReflectorAction ReflectorCore::relist_after_gone() {
-  ++counters_.gone;
+ReflectorAction ReflectorCore::relist() {
   if (failures_ > 0) return pause(State::kListPause);
   ++failures_;
   return begin_list();
+}
+
+ReflectorAction ReflectorCore::relist_after_gone() {
+  ++counters_.gone;
+  return relist();
 }
 
 ReflectorStep ReflectorCore::on_pause_over() {
@@ -158,6 +162,14 @@ ReflectorStep ReflectorCore::on_watch_line(WatchLine line) {
   return step;
 }
 
+ReflectorStep ReflectorCore::on_unreadable_line() {
+  if (state_ == State::kListing && streaming_) return on_list_failure();
+  if (state_ != State::kWatching) return {};
+  ++counters_.watch_cuts;
+  page_next_ = true;
+  return {.events = {}, .next = relist()};
+}
+
 ReflectorStep ReflectorCore::on_watch_end(const Result<void>& end, Duration lasted) {
   if (state_ == State::kListing && streaming_) {
     if (!end && end.error().code == ErrorCode::kInvalidArgument && !progress_) {
@@ -169,6 +181,7 @@ ReflectorStep ReflectorCore::on_watch_end(const Result<void>& end, Duration last
   if (state_ != State::kWatching) return {};
   if (!end && end.error().code == ErrorCode::kGone)
     return {.events = {}, .next = relist_after_gone()};
+  if (!end && end.error().code == ErrorCode::kTooLarge) return on_unreadable_line();
   if (!end) ++counters_.watch_cuts;
   if (lasted >= kUsefulWatch) failures_ = 0;
   if (progress_ || lasted >= kUsefulWatch) return {.events = {}, .next = begin_watch()};

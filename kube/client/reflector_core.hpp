@@ -10,8 +10,10 @@
 //                     kListPause                  kWatchPause (from the last version seen)
 //
 // A list is streamed (`sendInitialEvents`); paged where the server refuses that, and once after a
-// streamed list that was cut. A watch that brought a line, or lasted, is resumed at once; otherwise
-// the pause doubles from failure to failure.
+// streamed list that was cut. A line that cannot be read, or is too long, is as 410, for a watch
+// from the same version would meet it again; that list is paged, which leaves out what cannot be
+// read. A watch that brought a line, or lasted, is resumed at once; otherwise the pause doubles
+// from failure to failure.
 //
 // Invariants:
 //  1. `known_` is exactly the set of objects the consumer holds: upserted and not yet deleted.
@@ -62,6 +64,7 @@ struct ListPage {
   std::string resource_version;
   std::string continue_token;  ///< Empty on the last page.
   std::vector<ListItem> items;
+  std::size_t unreadable = 0;  ///< Items that had no name and are not in `items`.
 };
 
 /// What the consumer is told.
@@ -109,6 +112,8 @@ class ReflectorCore {
   [[nodiscard]] ReflectorStep on_list_page(Result<ListPage> page);
   /// A kError line is terminal: the driver ends that watch and acts on `next`.
   [[nodiscard]] ReflectorStep on_watch_line(WatchLine line);
+  /// A line that is no WatchLine. Terminal, as a kError line is.
+  [[nodiscard]] ReflectorStep on_unreadable_line();
   /// A value: the server ended the watch by itself. `lasted` is how long the watch had run.
   [[nodiscard]] ReflectorStep on_watch_end(const Result<void>& end, Duration lasted);
   [[nodiscard]] ReflectorStep on_pause_over();
@@ -131,6 +136,7 @@ class ReflectorCore {
   ReflectorAction next_page(const std::string& continue_token);
   ReflectorAction begin_watch();
   ReflectorAction pause(State state);
+  ReflectorAction relist();
   ReflectorAction relist_after_gone();
   void finish_list(const std::string& resource_version, std::vector<ObjectEvent>& events);
   void upsert(ObjectIdentity meta, Json object, std::vector<ObjectEvent>& events);
@@ -141,7 +147,7 @@ class ReflectorCore {
   State state_ = State::kIdle;
   bool synced_ = false;
   bool streaming_refused_ = false;  // by this server, so it is not asked again
-  bool page_next_ = false;          // a streamed list failed; a loaded server cuts long streams
+  bool page_next_ = false;          // streaming failed: by load, or by a line nobody can read
   bool streaming_ = false;          // the list running now is a streamed one
   std::map<Key, Known> known_;
   std::set<Key> seen_;            // in the list running now

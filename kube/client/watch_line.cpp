@@ -25,7 +25,7 @@ WatchLine::Type read_type(std::string_view text) {
 }  // namespace
 
 Result<WatchLine> parse_watch_line(std::string_view text) {
-  const Result<Json> parsed = Json::parse(text);
+  const Result<Json> parsed = Json::parse(text, {.lenient = true});
   if (!parsed) return fail(parsed.error().with_context("watch line"));
   const Result<std::string_view> type = parsed->get("type").as_string();
   if (!type) return fail(type.error().with_context("watch line: type"));
@@ -49,7 +49,7 @@ Result<WatchLine> parse_watch_line(std::string_view text) {
 }
 
 Result<ListPage> parse_list_page(std::string_view body) {
-  const Result<Json> parsed = Json::parse(body, {.bytes = kMaxListBytes});
+  const Result<Json> parsed = Json::parse(body, {.bytes = kMaxListBytes, .lenient = true});
   if (!parsed) return fail(parsed.error().with_context("list"));
   const Json metadata = parsed->get("metadata");
   ListPage page;
@@ -62,8 +62,9 @@ Result<ListPage> parse_list_page(std::string_view body) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     ListItem item{.meta = read_meta(items.at(i)), .object = items.at(i)};
     if (item.meta.name.empty())
-      return fail(invalid_argument("list: an item without metadata.name"));
-    page.items.push_back(std::move(item));
+      ++page.unreadable;
+    else
+      page.items.push_back(std::move(item));
   }
   return page;
 }

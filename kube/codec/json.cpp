@@ -1,5 +1,6 @@
 #include "kube/codec/json.hpp"
 
+#include "kube/codec/json_repair.hpp"
 #include "kube/codec/json_text.hpp"
 
 // Before RapidJSON's headers, which only this file includes: plain pointers as member iterators,
@@ -18,9 +19,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <numeric>
+#include <span>
 
 namespace muster::kube {
 namespace {
@@ -193,6 +194,10 @@ class LimitedDocument : public rapidjson::Document {
   /// What ended the parsing, if it was neither RapidJSON nor the depth.
   [[nodiscard]] std::string_view complaint() const { return complaint_; }
 
+ protected:
+  /// Whether one level more were too deep.
+  [[nodiscard]] bool is_full() const { return depth_ >= limit_; }
+
  private:
   bool enter() { return ++depth_ <= limit_; }
   std::size_t limit_;
@@ -201,64 +206,179 @@ class LimitedDocument : public rapidjson::Document {
   std::string_view complaint_;
 };
 
+/// A document that leaves out `managedFields` of any `metadata`, and takes null for what is nested
+/// too deeply. Of what is left out only the nesting is followed. Its text was repaired before.
+class LenientDocument : public LimitedDocument {
+ public:
+  LenientDocument(Allocator* allocator, std::size_t depth)
+      : LimitedDocument(allocator, depth, /*escapes=*/false) {
+    levels_.reserve(16);  // Most objects are no deeper.
+  }
+  bool Null() { return skip_scalar() || LimitedDocument::Null(); }
+  bool Bool(bool value) { return skip_scalar() || LimitedDocument::Bool(value); }
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool copy) {
+    return skip_scalar() || LimitedDocument::RawNumber(text, length, copy);
+  }
+  bool String(const char* text, rapidjson::SizeType length, bool copy) {
+    return skip_scalar() || LimitedDocument::String(text, length, copy);
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool copy) {
+    if (skipped_levels_ > 0) return true;
+    const std::string_view key(text, length);
+    metadata_next_ = key == "metadata";
+    if (levels_.back().metadata && key == "managedFields") {
+      ++levels_.back().left_out;
+      skip_next_ = true;
+      return true;
+    }
+    return LimitedDocument::Key(text, length, copy);
+  }
+  bool StartObject() {
+    if (skip_start()) return true;
+    levels_.push_back({.metadata = std::exchange(metadata_next_, false)});
+    return LimitedDocument::StartObject();
+  }
+  bool StartArray() {
+    if (skip_start()) return true;
+    levels_.push_back({});
+    metadata_next_ = false;  // The objects in it are not the member's value.
+    return LimitedDocument::StartArray();
+  }
+  bool EndObject(rapidjson::SizeType count) {
+    return skip_end() || LimitedDocument::EndObject(count - pop());
+  }
+  bool EndArray(rapidjson::SizeType count) {
+    return skip_end() || LimitedDocument::EndArray(count - pop());
+  }
+
+ private:
+  /// An object or array that is being read into the tree.
+  struct Level {
+    bool metadata = false;             ///< The value of a member of that name.
+    rapidjson::SizeType left_out = 0;  ///< RapidJSON's count of members knows nothing of it.
+  };
+
+  /// How many members of the level that ends were left out.
+  rapidjson::SizeType pop() {
+    metadata_next_ = false;  // What follows is in another object.
+    const rapidjson::SizeType left_out = levels_.back().left_out;
+    levels_.pop_back();
+    return left_out;
+  }
+  bool skip_scalar() { return skipped_levels_ > 0 || std::exchange(skip_next_, false); }
+  bool skip_start() {
+    if (skipped_levels_ == 0) {
+      const bool left_out = std::exchange(skip_next_, false);
+      if (!left_out && !is_full()) return false;
+      if (!left_out) LimitedDocument::Null();
+    }
+    ++skipped_levels_;
+    return true;
+  }
+  bool skip_end() {
+    if (skipped_levels_ == 0) return false;
+    --skipped_levels_;
+    return true;
+  }
+
+  std::vector<Level> levels_;
+  bool metadata_next_ = false;      // the member begun is called so
+  bool skip_next_ = false;          // the value of the member begun is left out
+  std::size_t skipped_levels_ = 0;  // how deep what is read lies in what is left out
+};
+
 // In place: strings are not copied. The encoding is validated beforehand, for byte by byte takes
 // several times as long.
 constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
                                  rapidjson::kParseNumbersAsStringsFlag |
                                  rapidjson::kParseStopWhenDoneFlag;
 
-/// The first control character that JSON allows nowhere (all but tab, line feed and carriage
-/// return); the size of the text when there is none.
-std::size_t find_control(std::string_view text) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101U;
-  constexpr std::uint64_t kHighBits = 0x80 * kOnes;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    std::uint64_t block = 0;
-    if (at + sizeof(block) <= text.size()) {
-      std::memcpy(&block, text.data() + at, sizeof(block));
-      // Some byte below 0x20 borrows into its high bit.
-      if (((block - 0x20 * kOnes) & ~block & kHighBits) == 0) {
-        at += sizeof(block);
-        continue;
-      }
-    }
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') return at;
-    ++at;
-  }
-  return at;
-}
+/// How the reading of a text ended.
+struct Reading {
+  rapidjson::ParseResult outcome;
+  std::string_view complaint;  ///< The document's own.
+  std::size_t end = 0;         ///< Behind the value.
 
-/// What kinds of bytes a text has, told in one look, to spare the closer ones: most texts have
-/// none.
-struct ByteKinds {
-  bool high = false;  ///< Above 0x7F.
-  bool low = false;   ///< Below 0x20.
-  bool backslash = false;
+  [[nodiscard]] bool is_number_out_of_range() const {
+    return outcome.Code() == rapidjson::kParseErrorNumberTooBig || !complaint.empty();
+  }
 };
 
-ByteKinds kinds_in(std::string_view text) {
-  constexpr std::size_t kBlock = 64;  // Of a fixed size, so that compilers make vectors of it.
-  unsigned char high = 0;
-  unsigned char low = 0;
-  unsigned char backslash = 0;
-  const auto look = [&](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    high = static_cast<unsigned char>(high | (byte & 0x80U));
-    low = static_cast<unsigned char>(low | (byte < 0x20 ? 1U : 0U));
-    backslash = static_cast<unsigned char>(backslash | (byte == '\\' ? 1U : 0U));
+/// Fills the document from the tree's text, and when that went well the tree from the document.
+template <class Handler>
+Reading read(Handler& document, Tree& tree) {
+  Reading reading;
+  rapidjson::InsituStringStream stream(tree.text.get());
+  rapidjson::Reader reader;
+  const auto generate = [&](rapidjson::Document&) {
+    reading.outcome = reader.Parse<kParseFlags>(stream, document);
+    return !reading.outcome.IsError();
   };
-  std::size_t at = 0;
-  for (; at + kBlock <= text.size(); at += kBlock) {
-    for (std::size_t i = 0; i < kBlock; ++i) look(text[at + i]);
+  document.Populate(generate);
+  reading.complaint = document.complaint();
+  reading.end = stream.Tell();
+  tree.root.Swap(document);
+  return reading;
+}
+
+/// The tree's own copy of the text, its end marked.
+std::span<char> copy_text(Tree& tree, std::string_view text) {
+  if (!tree.text) tree.text = std::make_unique_for_overwrite<char[]>(text.size() + kPadding);
+  std::copy(text.begin(), text.end(), tree.text.get());
+  std::fill_n(tree.text.get() + text.size(), kPadding, '\0');
+  return {tree.text.get(), text.size()};
+}
+
+Reading read_strictly(Tree& tree, std::string_view text, std::size_t depth, ByteKinds kinds) {
+  copy_text(tree, text);
+  LimitedDocument document(&tree.allocator, depth, kinds.backslash);
+  return read(document, tree);
+}
+
+/// Numbers are looked at in advance only when one was out of range, which RapidJSON lets nobody
+/// mend: hardly any text has one, and looking takes long.
+Reading read_leniently(Tree& tree, std::string_view text, std::size_t depth, ByteKinds kinds) {
+  for (bool numbers = false;; numbers = true) {
+    const std::span<char> copy = copy_text(tree, text);
+    if (kinds.high) repair_utf8(copy);
+    if (kinds.backslash) repair_surrogates(copy);
+    if (numbers) repair_numbers(copy);
+    LenientDocument document(&tree.allocator, depth);
+    const Reading reading = read(document, tree);
+    if (numbers || !reading.is_number_out_of_range()) return reading;
+    tree.allocator.Clear();
   }
-  for (; at < text.size(); ++at) look(text[at]);
-  return ByteKinds{high != 0, low != 0, backslash != 0};
 }
 
 bool is_white(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/// The error that a reading ended with, if any. `text` is the one that was read: a number alone
+/// that was out of range has left spaces in it.
+Result<void> check(const Reading& reading, std::string_view text, Json::Limits limits) {
+  const rapidjson::ParseResult& outcome = reading.outcome;
+  if (!reading.complaint.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("bad JSON at byte {}: {}", outcome.Offset(), reading.complaint));
+  }
+  if (outcome.Code() == rapidjson::kParseErrorTermination) {
+    return fail(ErrorCode::kTooLarge, fmt::format("JSON is nested too deeply at byte {} (want at "
+                                                  "most {} levels)",
+                                                  outcome.Offset(), limits.depth));
+  }
+  if (outcome.IsError()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("bad JSON at byte {}: {}", outcome.Offset(),
+                            rapidjson::GetParseError_En(outcome.Code())));
+  }
+  for (std::size_t i = reading.end; i < text.size(); ++i) {
+    if (!is_white(text[i])) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("bad JSON at byte {}: more text after the value", i));
+    }
+  }
+  return {};
 }
 
 bool equal(const Value& a, const Value& b);
@@ -424,7 +544,8 @@ Result<Json> Json::parse(std::string_view text, Limits limits) {
                                                   text.size(), limits.bytes));
   }
   const ByteKinds kinds = kinds_in(text);
-  if (const std::size_t valid = kinds.high ? valid_utf8_prefix(text) : text.size();
+  if (const std::size_t valid =
+          kinds.high && !limits.lenient ? valid_utf8_prefix(text) : text.size();
       valid < text.size()) {
     return fail(ErrorCode::kInvalidArgument, fmt::format("bad JSON at byte {}: not UTF-8", valid));
   }
@@ -433,39 +554,12 @@ Result<Json> Json::parse(std::string_view text, Limits limits) {
                 fmt::format("bad JSON at byte {}: a control character", at));
   }
   auto tree = std::make_shared<Tree>(std::max(kSmallChunk, text.size()));
-  tree->text = std::make_unique_for_overwrite<char[]>(text.size() + kPadding);
-  std::copy(text.begin(), text.end(), tree->text.get());
-  std::fill_n(tree->text.get() + text.size(), kPadding, '\0');  // The end is marked.
-  LimitedDocument document(&tree->allocator, limits.depth, kinds.backslash);
-  rapidjson::InsituStringStream stream(tree->text.get());
-  rapidjson::Reader reader;
-  rapidjson::ParseResult outcome;
-  const auto generate = [&](rapidjson::Document&) {
-    outcome = reader.Parse<kParseFlags>(stream, document);
-    return !outcome.IsError();
-  };
-  document.Populate(generate);
-  if (!document.complaint().empty()) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("bad JSON at byte {}: {}", outcome.Offset(), document.complaint()));
+  const Reading reading = limits.lenient ? read_leniently(*tree, text, limits.depth, kinds)
+                                         : read_strictly(*tree, text, limits.depth, kinds);
+  const std::string_view read_text(tree->text.get(), text.size());
+  if (const Result<void> checked = check(reading, read_text, limits); !checked) {
+    return fail(checked.error());
   }
-  if (outcome.Code() == rapidjson::kParseErrorTermination) {
-    return fail(ErrorCode::kTooLarge, fmt::format("JSON is nested too deeply at byte {} (want at "
-                                                  "most {} levels)",
-                                                  outcome.Offset(), limits.depth));
-  }
-  if (outcome.IsError()) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("bad JSON at byte {}: {}", outcome.Offset(),
-                            rapidjson::GetParseError_En(outcome.Code())));
-  }
-  for (std::size_t i = stream.Tell(); i < text.size(); ++i) {
-    if (!is_white(text[i])) {
-      return fail(ErrorCode::kInvalidArgument,
-                  fmt::format("bad JSON at byte {}: more text after the value", i));
-    }
-  }
-  tree->root.Swap(document);
   drop_overridden(tree->root, tree->allocator);
   return Access::own(std::move(tree));
 }

@@ -21,6 +21,12 @@ class Json {
   struct Limits {
     std::size_t bytes = 16U << 20U;  ///< Larger input is ErrorCode::kTooLarge.
     std::size_t depth = 64;          ///< Deeper nesting is ErrorCode::kTooLarge.
+    /// For what an API server sends: it keeps and shows whatever a tenant wrote, and one tenant's
+    /// object must not make a list or a watch unreadable. Only bad syntax and size are errors then:
+    /// - `managedFields` in the value of any member `metadata` is left out, however deep it is;
+    /// - what is nested deeper than `depth` is null, and so is a number out of range;
+    /// - bytes that are not UTF-8 and halves of surrogate pairs are '?'.
+    bool lenient = false;
   };
 
   Json() = default;

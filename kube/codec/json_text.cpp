@@ -51,6 +51,46 @@ std::size_t valid_utf8_prefix(std::string_view text) {
   return at;
 }
 
+std::size_t find_control(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kHighBits = 0x80 * kOnes;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    std::uint64_t block = 0;
+    if (at + sizeof(block) <= text.size()) {
+      std::memcpy(&block, text.data() + at, sizeof(block));
+      // Some byte below 0x20 borrows into its high bit.
+      if (((block - 0x20 * kOnes) & ~block & kHighBits) == 0) {
+        at += sizeof(block);
+        continue;
+      }
+    }
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') return at;
+    ++at;
+  }
+  return at;
+}
+
+ByteKinds kinds_in(std::string_view text) {
+  constexpr std::size_t kBlock = 64;  // Of a fixed size, so that compilers make vectors of it.
+  unsigned char high = 0;
+  unsigned char low = 0;
+  unsigned char backslash = 0;
+  const auto look = [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    high = static_cast<unsigned char>(high | (byte & 0x80U));
+    low = static_cast<unsigned char>(low | (byte < 0x20 ? 1U : 0U));
+    backslash = static_cast<unsigned char>(backslash | (byte == '\\' ? 1U : 0U));
+  };
+  std::size_t at = 0;
+  for (; at + kBlock <= text.size(); at += kBlock) {
+    for (std::size_t i = 0; i < kBlock; ++i) look(text[at + i]);
+  }
+  for (; at < text.size(); ++at) look(text[at]);
+  return ByteKinds{high != 0, low != 0, backslash != 0};
+}
+
 void append_json_string(std::string& out, std::string_view text) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   out.push_back('"');

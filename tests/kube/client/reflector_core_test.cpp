@@ -191,6 +191,42 @@ TEST(ReflectorCore, GoneListsAgainAndTheDifferenceIsDeleted) {
   }
 }
 
+TEST(ReflectorCore, ALineThatCannotBeReadIsListedOverInPagesNotResumedAt) {
+  for (const bool too_long : {true, false}) {
+    ReflectorCore core(ReflectorOptions{});
+    (void)core.start();
+    (void)core.on_watch_line(line(LineType::kAdded, meta("a", "5")));
+    (void)core.on_watch_line(bookmark("10", true));
+    (void)core.on_watch_line(line(LineType::kAdded, meta("b", "11")));
+    ReflectorStep step =
+        too_long ? core.on_watch_end(fail(ErrorCode::kTooLarge, "a long line"), seconds(1))
+                 : core.on_unreadable_line();
+    EXPECT_EQ(step.next.type, ActionType::kListPage);
+    step = core.on_list_page(page("30", {meta("a", "5"), meta("c", "21")}));
+    EXPECT_EQ(text(step), "+c@21 -b synced");
+    EXPECT_TRUE(has(step.next, "resourceVersion=30&")) << step.next.query;
+    EXPECT_EQ(core.counters().watch_cuts, 1U);
+    EXPECT_EQ(core.counters().gone, 0U);
+    // The next one at once is met after a pause, and in pages again.
+    step = core.on_unreadable_line();
+    EXPECT_EQ(step.next.type, ActionType::kPause);
+    EXPECT_EQ(core.on_pause_over().next.type, ActionType::kListPage);
+  }
+}
+
+TEST(ReflectorCore, ALineThatCannotBeReadEndsAStreamedListAndPagesFollow) {
+  ReflectorCore core(ReflectorOptions{});
+  (void)core.start();
+  (void)core.on_watch_line(line(LineType::kAdded, meta("a", "1")));
+  EXPECT_EQ(core.on_unreadable_line().next.type, ActionType::kPause);
+  EXPECT_EQ(core.on_pause_over().next.type, ActionType::kListPage);
+  EXPECT_EQ(text(core.on_list_page(page("5", {meta("a", "1")}))), "synced");
+  // Where pages are listed, there is no line to speak of.
+  ReflectorCore other = paged();
+  (void)other.start();
+  EXPECT_EQ(other.on_unreadable_line().next.type, ActionType::kNone);
+}
+
 TEST(ReflectorCore, AnObjectMadeAnewDuringTheGapIsDeletedFirst) {
   ReflectorCore core = watching();
   (void)core.on_watch_line(error_line(410));
@@ -348,7 +384,7 @@ TEST(ReflectorCore, TheConsumersViewConvergesWhateverIsCut) {
       } else {
         for (std::uint64_t n = random(5); n > 0; --n) change(true);
         change(false);
-        step = core.on_watch_line(error_line(410));
+        step = random(2) == 0 ? core.on_watch_line(error_line(410)) : core.on_unreadable_line();
       }
       consume(step);
       if (action.type == ActionType::kListPage && step.next.type == ActionType::kWatch) {

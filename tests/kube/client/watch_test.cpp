@@ -20,6 +20,16 @@ std::string object(const std::string& name, const std::string& version) {
          R"(","resourceVersion":")" + version + "\"}}";
 }
 
+/// All that a tenant may have stored, and strict parsing refuses.
+std::string hostile_object(const std::string& name, const std::string& version) {
+  std::string deep = "{}";
+  for (int i = 0; i < 100; ++i) deep = R"({"f:a":)" + deep + "}";
+  return R"({"metadata":{"managedFields":[{"fieldsV1":)" + deep +
+         R"(}],"namespace":"ns","name":")" + name + R"(","uid":"u-)" + name +
+         R"(","resourceVersion":")" + version + R"("},"spec":{"deep":)" + deep +
+         R"(,"big":1e999,"half":"\ud800","bytes":")" + "\xFF\"}}";
+}
+
 std::string line(const std::string& type, const std::string& name, const std::string& version) {
   return R"({"type":")" + type + R"(","object":)" + object(name, version) + "}\n";
 }
@@ -289,7 +299,8 @@ TEST_F(ReflectorTest, FallsBackToPagesAndListsAgainWhenItsPositionIsGone) {
   EXPECT_EQ(reflector_->counters().gone, 1U);
 }
 
-TEST_F(ReflectorTest, ALineThatIsNoJsonIsACutNotACrash) {
+TEST_F(ReflectorTest, ALineThatIsNoJsonIsNotMetAgainButListedOver) {
+  std::string last;
   ScriptedServer server({[](ScriptedConnection& connection) {
                            connection.read_request();
                            connection.start_chunks();
@@ -299,14 +310,42 @@ TEST_F(ReflectorTest, ALineThatIsNoJsonIsACutNotACrash) {
                            connection.wait_for_close();
                          },
                          [](ScriptedConnection& connection) {
-                           connection.read_request();
+                           const std::string request = connection.read_request();
+                           EXPECT_NE(request.find("limit=500"), std::string::npos) << request;
+                           const std::string nameless = R"({"metadata":{"uid":"u"}})";
+                           connection.answer(
+                               200, list("9", {object("a", "6"), nameless, object("b", "8")}));
+                           connection.wait_for_close();
+                         },
+                         [&last](ScriptedConnection& connection) {
+                           last = connection.read_request();
                            connection.start_chunks();
-                           connection.chunk(line("ADDED", "b", "7"));
+                           connection.chunk(line("ADDED", "c", "10"));
                            connection.wait_for_close();
                          }});
   connect(cluster(server.port()));
   reflect();
-  expect_events("synced +a@6 +b@7");
+  expect_events("synced +a@6 +b@8 synced +c@10");
+  EXPECT_EQ(reflector_->counters().watch_cuts, 1U);
+  EXPECT_EQ(reflector_->counters().gone, 0U);
+  on_strand([this] { reflector_.reset(); });
+  EXPECT_NE(last.find("resourceVersion=9&"), std::string::npos) << last;
+}
+
+TEST_F(ReflectorTest, AnObjectOfATenantThatNobodyCanReadWhollyStopsNoWatch) {
+  ScriptedServer server({[](ScriptedConnection& connection) {
+    connection.read_request();
+    connection.start_chunks();
+    connection.chunk(R"({"type":"ADDED","object":)" + hostile_object("a", "1") + "}\n");
+    connection.chunk(bookmark("5", true));
+    connection.chunk(R"({"type":"MODIFIED","object":)" + hostile_object("a", "6") + "}\n");
+    connection.chunk(line("ADDED", "b", "7"));
+    connection.wait_for_close();
+  }});
+  connect(cluster(server.port()));
+  reflect();
+  expect_events("+a@1 synced +a@6 +b@7");
+  EXPECT_EQ(reflector_->counters().watch_cuts, 0U);
 }
 
 TEST_F(ReflectorTest, WaitsForAServerThatIsNotThereYet) {
@@ -343,11 +382,44 @@ TEST(WatchLine, WhatTheServerSaysIsTakenApart) {
     EXPECT_FALSE(parse_watch_line(bad)) << bad;
 }
 
+TEST(WatchLine, WhateverATenantStoredIsRead) {
+  const Result<WatchLine> read =
+      parse_watch_line(R"({"type":"ADDED","object":)" + hostile_object("a", "7") + "}");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->meta.name, "a");
+  EXPECT_EQ(read->meta.resource_version, "7");
+  EXPECT_FALSE(read->object.get("metadata", "managedFields").present());
+  EXPECT_EQ(read->object.get("spec", "bytes").string_or(""), "?");
+}
+
+TEST(ListPage, WhateverATenantStoredIsRead) {
+  const Result<ListPage> page =
+      parse_list_page(list("9", {object("a", "1"), hostile_object("b", "2"), object("c", "3")}));
+  ASSERT_TRUE(page) << page.error().message;
+  ASSERT_EQ(page->items.size(), 3U);
+  EXPECT_EQ(page->items[1].meta.name, "b");
+  EXPECT_FALSE(page->items[1].object.get("metadata", "managedFields").present());
+  EXPECT_EQ(page->unreadable, 0U);
+}
+
+TEST(ListPage, AnItemThatCannotBeReadIsLeftOut) {
+  for (const char* bad : {"{}", "null", "7", "[]", R"({"metadata":{}})", R"({"metadata":null})",
+                          R"({"metadata":{"name":7}})", R"({"metadata":{"name":""}})"}) {
+    const Result<ListPage> page =
+        parse_list_page(list("9", {object("a", "1"), bad, object("b", "2")}, "more"));
+    ASSERT_TRUE(page) << bad;
+    ASSERT_EQ(page->items.size(), 2U) << bad;
+    EXPECT_EQ(page->items[1].meta.name, "b") << bad;
+    EXPECT_EQ(page->unreadable, 1U) << bad;
+    EXPECT_EQ(page->continue_token, "more") << bad;
+  }
+}
+
 TEST(ListPage, WhatIsNoListIsAnError) {
   EXPECT_TRUE(parse_list_page(R"({"metadata":{"resourceVersion":"1"},"items":null})"));
   for (const char* bad : {"", "{}", R"({"metadata":{"resourceVersion":""},"items":[]})",
                           R"({"metadata":{"resourceVersion":"1"},"items":{}})",
-                          R"({"metadata":{"resourceVersion":"1"},"items":[{}]})"})
+                          R"({"metadata":{"resourceVersion":"1"},"items":[})"})
     EXPECT_FALSE(parse_list_page(bad)) << bad;
 }
 
