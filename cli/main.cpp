@@ -4,14 +4,13 @@
 #include "cli/command.hpp"
 #include "cli/decide.hpp"
 #include "cli/serve.hpp"
+#include "cli/usage.hpp"
 #include "cli/version.hpp"
 #include "server/log_sink.hpp"
 #include "server/serve.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 
 namespace {
@@ -55,19 +54,6 @@ int run_server(const cli::ServeSettings& settings) {
   return server::serve(*options);
 }
 
-/// One line on standard error, whatever CLI11 would say in several.
-int bad_usage(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  const bool known = std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
-    return command->get_name() == first;
-  });
-  const bool unknown = !first.empty() && first.front() != '-' && !known;
-  const std::string message =
-      unknown ? fmt::format("unknown command \"{}\"", first) : std::string(error.what());
-  fmt::print(stderr, "muster: {} (see muster --help)\n", cli::one_line(message));
-  return cli::kExitBadInput;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,12 +64,7 @@ int main(int argc, char** argv) {
   cli::register_decide(app, action);
   cli::register_certs(app, action);
   cli::register_version(app, action);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // Help, on standard output.
-    return bad_usage(app, error, argc > 1 ? argv[1] : "");
-  }
+  if (const auto code = cli::parse_command_line(app, {argv + 1, argv + argc})) return *code;
   try {
     return action();
   } catch (const std::exception& error) {

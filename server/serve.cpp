@@ -129,6 +129,10 @@ class Server {
     auto config = in_cluster_
                       ? kube::in_cluster_config({[](const char* n) { return std::getenv(n); }})
                       : kube::load_kubeconfig(options_.kubeconfig);
+    if (!config && in_cluster_) {
+      return fail(config.error().code,
+                  config.error().message + "; a cluster can be named with --kubeconfig FILE");
+    }
     if (!config) return fail(config.error());
     auto client = kube::ApiClient::create(api_threads_.context(), *config, {});
     if (!client) return fail(client.error());
