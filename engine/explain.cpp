@@ -12,6 +12,11 @@
 namespace muster::engine {
 namespace {
 
+/// `1 pod`, `2 pods`.
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string amount_of(const ResourceName& resource, Amount amount) {
   return fmt::format("{} {}", format_amount(resource, amount), resource);
 }
@@ -66,11 +71,11 @@ std::string describe_quota(PendingReason reason, const QuotaShortfall& shortfall
 
 std::string describe_nodes(const NodesShortfall& shortfall) {
   std::string text =
-      fmt::format("nodes of flavor {} have room for {} of {} pods of {}", shortfall.flavor,
-                  shortfall.fitting, shortfall.asked, shortfall.pod_set);
+      fmt::format("nodes of flavor {} have room for {} of {} of {}", shortfall.flavor,
+                  shortfall.fitting, counted(shortfall.asked, "pod"), shortfall.pod_set);
   if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
   if (!shortfall.excluded.empty()) {
-    text += fmt::format(" ({} nodes; left out:", shortfall.nodes);
+    text += fmt::format(" ({}; left out:", counted(shortfall.nodes, "node"));
     for (const auto& [cause, count] : shortfall.excluded)
       text += fmt::format(" {} {},", count, cause);
     text.back() = ')';
@@ -165,15 +170,15 @@ std::string needs(const Explanation& explanation) {
             return fmt::format("pods that flavor {} takes", mismatch.flavor);
           },
           [](const NodesShortfall& shortfall) {
-            std::string text = fmt::format("room for {} more pods of {} on nodes of flavor {}",
-                                           shortfall.asked - shortfall.fitting, shortfall.pod_set,
-                                           shortfall.flavor);
+            std::string text = fmt::format("room for {} of {} on nodes of flavor {}",
+                                           counted(shortfall.asked - shortfall.fitting, "more pod"),
+                                           shortfall.pod_set, shortfall.flavor);
             if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
             return text;
           },
           [](const QueueUnusable& queue) { return queue.needs; },
           [](const AwaitingVictims& awaiting) {
-            return fmt::format("{} preempted workloads to leave", awaiting.victims.size());
+            return counted(std::ssize(awaiting.victims), "preempted workload") + " to leave";
           },
           [](const Spared&) { return std::string(); },
       },
@@ -183,7 +188,7 @@ std::string needs(const Explanation& explanation) {
 std::string describe(const Admit& admit) {
   std::string text = fmt::format("admitted to ClusterQueue {}", admit.admission.cluster_queue);
   for (const PodSetAssignment& pod_set : admit.admission.pod_sets) {
-    text += fmt::format("; {}: {} pods{}", pod_set.name, pod_set.count, where(pod_set));
+    text += fmt::format("; {}: {}{}", pod_set.name, counted(pod_set.count, "pod"), where(pod_set));
   }
   std::string_view before = "; borrows ";
   for (const auto& [what, amount] : admit.borrowed) {

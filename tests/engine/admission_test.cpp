@@ -63,7 +63,7 @@ TEST(Admission, AFixedFlavorNeedsRoomOnNodesForTheWholeGang) {
   world.settle();
   EXPECT_FALSE(world.admitted("gang"));
   EXPECT_EQ(world.why("gang"), "TopologyPlacementFailed");
-  EXPECT_EQ(world.needs_of("gang"), "room for 1 more pods of main on nodes of flavor h100");
+  EXPECT_EQ(world.needs_of("gang"), "room for 1 more pod of main on nodes of flavor h100");
   world.node("n4");
   world.settle();
   EXPECT_EQ(world.plan("gang"), "n1 n2 n3 n4");
