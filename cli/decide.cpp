@@ -4,6 +4,7 @@
 #include "cli/decide_run.hpp"
 #include "cli/input.hpp"
 #include "cli/report_yaml.hpp"
+#include "cli/unknown_fields.hpp"
 #include "cli/world.hpp"
 
 #include <CLI/CLI.hpp>
@@ -71,6 +72,9 @@ Result<DecideResult> decide(Manifests manifests, const DecideOptions& options) {
   result.warnings = options.config.warnings;
   result.warnings.insert(result.warnings.end(), manifests.warnings.begin(),
                          manifests.warnings.end());
+  for (std::string& warning : unknown_fields(manifests.objects)) {
+    result.warnings.push_back(std::move(warning));
+  }
   auto input = decode_input(std::move(manifests.objects));
   if (!input) return fail(input.error());
   const Instant now = options.now.value_or(input->latest.value_or(Instant{}));

@@ -141,6 +141,9 @@ TEST(DecideFiles, TheShippedExamplesAreUnderstood) {
     ASSERT_TRUE(report.has_value());
     EXPECT_EQ(test::contract_breach(*report), "");
     EXPECT_GT(report->get("workloads").size(), 0U);
+    for (const std::string& warning : result->warnings) {
+      EXPECT_EQ(warning.find("no such field"), std::string::npos) << warning;
+    }
     EXPECT_FALSE(decide_paths({folder}, ReportFormat::kTable)->report.empty());
   }
 }
