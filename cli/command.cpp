@@ -25,6 +25,10 @@ void print_warning(std::string_view command, std::string_view warning) {
   fmt::print(stderr, "muster {}: warning: {}\n", command, one_line(warning));
 }
 
+void print_note(std::string_view command, std::string_view note) {
+  fmt::print(stderr, "muster {}: note: {}\n", command, one_line(note));
+}
+
 int print_report(std::string_view report) {
   const bool whole = std::fwrite(report.data(), 1, report.size(), stdout) == report.size();
   if (whole && std::fflush(stdout) == 0) return kExitOk;

@@ -18,6 +18,7 @@ inline constexpr int kExitBadInput = 2;  ///< Bad usage or input.
 /// `muster <command>: <message>` on standard error; the exit code for it.
 [[nodiscard]] int refuse(std::string_view command, const Error& error);
 void print_warning(std::string_view command, std::string_view warning);
+void print_note(std::string_view command, std::string_view note);
 
 /// Writes a report to standard output. kExitRefused, and a line, when it cannot be written whole.
 [[nodiscard]] int print_report(std::string_view report);

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -40,6 +41,17 @@ ReportFormat format_of(const std::string& word) {
   return word == "yaml" ? ReportFormat::kYaml : ReportFormat::kTable;
 }
 
+constexpr const char* kNoNodes =
+    "the input has no Nodes, so nothing that needs their room can be admitted; add kubectl get "
+    "nodes -o yaml";
+
+bool any_lacks_room(const DecisionReport& report) {
+  return std::any_of(report.workloads.begin(), report.workloads.end(), [](const auto& workload) {
+    return workload.second.waiting.reason ==
+           engine::to_string(engine::PendingReason::kTopologyPlacementFailed);
+  });
+}
+
 Result<DecideResult> read_and_decide(const Flags& flags) {
   DecideOptions options;
   options.format = format_of(flags.output);
@@ -62,6 +74,7 @@ int run(const Flags& flags) {
   const auto result = read_and_decide(flags);
   if (!result) return refuse("decide", result.error());
   for (const std::string& warning : result->warnings) print_warning("decide", warning);
+  for (const std::string& note : result->notes) print_note("decide", note);
   return print_report(result->report);
 }
 
@@ -86,6 +99,10 @@ Result<DecideResult> decide(Manifests manifests, const DecideOptions& options) {
   const auto outcome = run_decide(*world, engine, now, options.run);
   if (!outcome) return fail(outcome.error());
   result.violations = outcome->violations;
+  result.notes = std::move(world->notes);
+  if (world->input.nodes.empty() && any_lacks_room(outcome->report)) {
+    result.notes.emplace_back(kNoNodes);
+  }
   switch (options.format) {
     case ReportFormat::kTable:
       result.report = to_table(outcome->report);

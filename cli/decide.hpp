@@ -30,6 +30,7 @@ struct DecideOptions {
 struct DecideResult {
   std::string report;                   ///< For standard output.
   std::vector<std::string> warnings;    ///< One line each, for standard error.
+  std::vector<std::string> notes;       ///< Likewise; nothing is wrong.
   std::vector<std::string> violations;  ///< With RunOptions::check_invariants.
 };
 

@@ -83,6 +83,13 @@ Result<void> take(const InputObject& input, std::size_t position, Result<T> deco
   return {};
 }
 
+/// As the API server stores it: a Job without labels of its own has those of its pod template.
+Result<kube::Job> decode_defaulted_job(const Json& object) {
+  auto job = kube::decode_job(object);
+  if (job && job->meta.labels.empty()) job->meta.labels = job->pod_template.labels;
+  return job;
+}
+
 /// Only that its metadata is sound: nothing else of it is needed.
 Result<void> check_meta(const Json& object) {
   const auto meta = kube::decode_meta(object);
@@ -123,7 +130,7 @@ Result<void> decode(const InputObject& input, std::size_t position, Input& into)
     case ManifestKind::kWorkload:
       return take(input, position, kube::decode_workload(object), into.workloads);
     case ManifestKind::kJob:
-      return take(input, position, kube::decode_job(object), into.jobs);
+      return take(input, position, decode_defaulted_job(object), into.jobs);
   }
   return {};
 }

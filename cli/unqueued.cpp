@@ -70,19 +70,25 @@ std::optional<std::int64_t> group_total(const kube::Pod& pod) {
   return total;
 }
 
-engine::Explanation misconfigured(std::string detail) {
-  return {engine::PendingReason::kMisconfigured, {engine::QueueUnusable{std::move(detail)}}};
+engine::Explanation misconfigured(std::string detail, std::string needs = {}) {
+  return {engine::PendingReason::kMisconfigured,
+          {engine::QueueUnusable{std::move(detail), std::move(needs)}}};
+}
+
+bool names_queue(const kube::ObjectMeta& meta) {
+  const std::string* queue = meta.find_label(kQueueNameLabel);
+  return queue != nullptr && !queue->empty();
+}
+
+bool is_running(const kube::Job& job) {
+  return !job.suspend && !job.finished() && (job.active > 0 || job.start_time);
 }
 
 class Finder {
  public:
   Finder(const Input& input, const OwnerIndex& owners, const Configuration& configuration,
-         const controller::PriorityTable& priorities, std::vector<std::string>& warnings)
-      : input_(input),
-        owners_(owners),
-        configuration_(configuration),
-        priorities_(priorities),
-        warnings_(warnings) {
+         const controller::PriorityTable& priorities)
+      : input_(input), owners_(owners), configuration_(configuration), priorities_(priorities) {
     for (const Item<kube::LocalQueue>& queue : input.local_queues) {
       if (queue.object.meta.name == kDefaultLocalQueue) with_default_.insert(queue.object.meta.ns);
     }
@@ -94,7 +100,7 @@ class Finder {
     }
   }
 
-  std::vector<Unqueued> run() {
+  UnqueuedWork run() {
     for (const Item<kube::Job>& job : input_.jobs) add_job(job);
     using GroupKey = std::pair<Namespace, std::string>;
     std::map<GroupKey, std::vector<const Item<kube::Pod>*>> groups;
@@ -108,7 +114,8 @@ class Finder {
       }
     }
     for (const auto& [key, members] : groups) add_group(key.first, key.second, members);
-    std::sort(found_.begin(), found_.end(),
+    note_left_alone();
+    std::sort(found_.list.begin(), found_.list.end(),
               [](const Unqueued& a, const Unqueued& b) { return a.position < b.position; });
     return std::move(found_);
   }
@@ -130,7 +137,7 @@ class Finder {
     }
     if (why == nullptr) return true;
     const InputObject& object = input_.objects[position];
-    warnings_.push_back(
+    found_.warnings.push_back(
         fmt::format("{}: {}/{} is not queued: {}", object.place, object.ns, object.name, why));
     return false;
   }
@@ -138,17 +145,34 @@ class Finder {
   /// The owner as its Workload sees it: with the queue that it is given where it names none.
   kube::ObjectMeta with_queue(const kube::ObjectMeta& meta) const {
     kube::ObjectMeta result = meta;
-    const std::string* queue = meta.find_label(kQueueNameLabel);
-    if ((queue == nullptr || queue->empty()) && with_default_.contains(meta.ns)) {
+    if (!names_queue(meta) && with_default_.contains(meta.ns)) {
       result.labels[kQueueNameLabel] = kDefaultLocalQueue;
     }
     return result;
   }
 
-  void note_priority(const controller::ResolvedPriority& priority, std::size_t position) {
-    if (!priority.missing) return;
-    warnings_.push_back(fmt::format("{}: {} {} does not exist, the priority counts as 0",
-                                    input_.objects[position].place, priority.kind, priority.name));
+  /// True, and said of `found`, when there is no Workload before its priority class exists. The API
+  /// server would refuse pods of a PriorityClass that does not exist, so that is only worth a
+  /// warning.
+  bool waits_for_class(const controller::ResolvedPriority& priority, Unqueued& found) {
+    if (!priority.missing) return false;
+    if (priority.kind == "WorkloadPriorityClass") {
+      found.incomplete = missing_class(priority.name);
+      return true;
+    }
+    found_.warnings.push_back(fmt::format("{}: {} {} does not exist, the priority counts as 0",
+                                          input_.objects[found.position].place, priority.kind,
+                                          priority.name));
+    return false;
+  }
+
+  /// The server touches no Job that names no queue. One that is still to be created is a question
+  /// to be answered, one that runs is none of ours.
+  bool is_left_alone(const kube::Job& job) {
+    if (names_queue(job.meta) || configuration_.manage_jobs_without_queue_name) return false;
+    if (!is_running(job)) return false;
+    if (left_alone_++ == 0) first_left_alone_ = fmt::format("{}/{}", job.meta.ns, job.meta.name);
+    return true;
   }
 
   /// Another object may have the name that a new Workload would get.
@@ -158,19 +182,27 @@ class Finder {
     return workload.with("metadata", workload.get("metadata").with("name", Json::string(name)));
   }
 
+  void note_left_alone() {
+    if (left_alone_ == 0) return;
+    std::string text = fmt::format("Job {} names no queue and is left alone", first_left_alone_);
+    if (left_alone_ > 1) text += fmt::format(" (and {} more)", left_alone_ - 1);
+    found_.notes.push_back(std::move(text));
+  }
+
   void add_job(const Item<kube::Job>& item) {
     if (!owners_.workloads_of(item.object).empty()) return;
     if (item.object.meta.deleted) return;
     if (!in_scope(item.object.meta.ns, item.position, configuration_.manage_jobs)) return;
     kube::Job job = item.object;
     job.meta = with_queue(job.meta);
-    note_priority(
-        controller::resolve_priority(job.meta, job.pod_template.annotations,
-                                     job.pod_template.spec.priority_class_name, priorities_),
-        item.position);
-    Unqueued& found = found_.emplace_back();
+    if (is_left_alone(job)) return;
+    Unqueued& found = found_.list.emplace_back();
     found.position = item.position;
     found.key = {job.meta.ns, job.meta.name};
+    const auto priority =
+        controller::resolve_priority(job.meta, job.pod_template.annotations,
+                                     job.pod_template.spec.priority_class_name, priorities_);
+    if (!job.finished() && waits_for_class(priority, found)) return;
     found.workload = with_free_name(
         with_created(controller::workload_for_job(job, priorities_), job.meta.created),
         job.meta.ns);
@@ -180,8 +212,7 @@ class Finder {
 
   void add_pod(const Item<kube::Pod>& item) {
     const kube::Pod& pod = item.object;
-    const std::string* queue = pod.meta.find_label(kQueueNameLabel);
-    if (queue == nullptr || queue->empty() || !pod.spec.node_name.empty()) return;
+    if (!names_queue(pod.meta) || !pod.spec.node_name.empty()) return;
     if (!owners_.workloads_of(pod).empty()) return;
     const kube::OwnerReference* owner = pod.meta.controller_owner();
     // A Job's pods queue as its gang; so do those that carry the mark of a pod set.
@@ -190,12 +221,12 @@ class Finder {
       return;
     }
     if (!in_scope(pod.meta.ns, item.position, configuration_.manage_pods)) return;
-    note_priority(
-        controller::resolve_priority(pod.meta, {}, pod.spec.priority_class_name, priorities_),
-        item.position);
-    Unqueued& found = found_.emplace_back();
+    Unqueued& found = found_.list.emplace_back();
     found.position = item.position;
     found.key = {pod.meta.ns, pod.meta.name};
+    const auto priority =
+        controller::resolve_priority(pod.meta, {}, pod.spec.priority_class_name, priorities_);
+    if (waits_for_class(priority, found)) return;
     found.workload = with_free_name(
         with_created(
             controller::workload_for_pod(pod, input_.objects[item.position].object, priorities_),
@@ -211,7 +242,7 @@ class Finder {
     });
     const Item<kube::Pod>& first = *members.front();
     if (!waits || !in_scope(ns, first.position, configuration_.manage_pods)) return;
-    Unqueued& found = found_.emplace_back();
+    Unqueued& found = found_.list.emplace_back();
     found.position = first.position;
     found.key = {ns, name};
     const auto total = group_total(first.object);
@@ -225,19 +256,23 @@ class Finder {
           fmt::format("the pods of group {} lack a good annotation {}", name, kGroupTotal));
       return;
     }
-    if (std::ssize(members) < *total) {
+    if (const auto lacking = *total - std::ssize(members); lacking > 0) {
       found.incomplete = {
           engine::PendingReason::kPendingEvaluation,
           {engine::QueueUnusable{
               fmt::format("{} of {} pods of group {} exist", members.size(), *total, name),
-              fmt::format("{} more pods of group {}", *total - std::ssize(members), name)}}};
+              fmt::format("{} more pod{} of group {}", lacking, lacking == 1 ? "" : "s", name)}}};
       return;
     }
+    const auto priority = controller::resolve_priority(
+        first.object.meta, {}, first.object.spec.priority_class_name, priorities_);
+    if (waits_for_class(priority, found)) return;
     found.workload = group_workload(
-        name, {members.begin(), members.begin() + static_cast<std::ptrdiff_t>(*total)});
+        name, {members.begin(), members.begin() + static_cast<std::ptrdiff_t>(*total)}, priority);
   }
 
-  Json group_workload(const std::string& name, const std::vector<const Item<kube::Pod>*>& members) {
+  Json group_workload(const std::string& name, const std::vector<const Item<kube::Pod>*>& members,
+                      const controller::ResolvedPriority& priority) {
     const Item<kube::Pod>& first = *members.front();
     std::vector<controller::OwnerPodSet> roles;
     std::vector<Json> references;
@@ -268,9 +303,6 @@ class Finder {
            {"spec", object.get("spec")}});
       roles.push_back({role, 1, pod_template});
     }
-    const auto priority = controller::resolve_priority(
-        first.object.meta, {}, first.object.spec.priority_class_name, priorities_);
-    note_priority(priority, first.position);
     const Json workload =
         controller::workload_object({"v1", "Pod", with_queue(first.object.meta)}, roles, priority);
     const Json meta =
@@ -286,20 +318,25 @@ class Finder {
   const OwnerIndex& owners_;
   const Configuration& configuration_;
   const controller::PriorityTable& priorities_;
-  std::vector<std::string>& warnings_;
   std::set<Namespace> with_default_;
   std::map<Namespace, LabelMap> namespaces_;
   std::set<std::pair<Namespace, std::string>> names_;
-  std::vector<Unqueued> found_;
+  std::size_t left_alone_ = 0;
+  std::string first_left_alone_;
+  UnqueuedWork found_;
 };
 
 }  // namespace
 
-std::vector<Unqueued> find_unqueued(const Input& input, const OwnerIndex& owners,
-                                    const Configuration& configuration,
-                                    const controller::PriorityTable& priorities,
-                                    std::vector<std::string>& warnings) {
-  return Finder(input, owners, configuration, priorities, warnings).run();
+engine::Explanation missing_class(const std::string& name) {
+  return misconfigured(fmt::format("WorkloadPriorityClass {} does not exist", name),
+                       fmt::format("WorkloadPriorityClass {} to be created", name));
+}
+
+UnqueuedWork find_unqueued(const Input& input, const OwnerIndex& owners,
+                           const Configuration& configuration,
+                           const controller::PriorityTable& priorities) {
+  return Finder(input, owners, configuration, priorities).run();
 }
 
 }  // namespace muster::cli

@@ -19,7 +19,7 @@ namespace muster::cli {
 struct Unqueued {
   std::size_t position = 0;  ///< Of the Job or (first) pod in Input::objects: its place in order.
   WorkloadKey key;           ///< Namespace and name of the Job, pod or group.
-  /// The Workload it would get; absent when the group is incomplete.
+  /// The Workload it would get; absent while it would get none, see `incomplete`.
   kube::Json workload;
   bool finished = false;  ///< A Job that ended.
   bool succeeded = false;
@@ -27,11 +27,19 @@ struct Unqueued {
   std::optional<engine::Explanation> incomplete;
 };
 
-/// In input order. Work outside the managed namespaces, or of a kind that is not managed, is left
-/// out; `warnings` says so.
-[[nodiscard]] std::vector<Unqueued> find_unqueued(const Input& input, const OwnerIndex& owners,
-                                                  const Configuration& configuration,
-                                                  const controller::PriorityTable& priorities,
-                                                  std::vector<std::string>& warnings);
+/// Why nothing happens to work that names a WorkloadPriorityClass which does not exist.
+[[nodiscard]] engine::Explanation missing_class(const std::string& name);
+
+struct UnqueuedWork {
+  std::vector<Unqueued> list;         ///< In input order.
+  std::vector<std::string> warnings;  ///< One line each, as World::warnings.
+  std::vector<std::string> notes;     ///< One line each, as World::notes.
+};
+
+/// Work outside the managed namespaces, or of a kind that is not managed, is left out, and so are
+/// Jobs that run without naming a queue; `warnings` and `notes` say so.
+[[nodiscard]] UnqueuedWork find_unqueued(const Input& input, const OwnerIndex& owners,
+                                         const Configuration& configuration,
+                                         const controller::PriorityTable& priorities);
 
 }  // namespace muster::cli

@@ -140,8 +140,10 @@ class Builder {
       entry_of_workload_.push_back(world_.entries.size());
       world_.entries.push_back(std::move(entry));
     }
-    for (Unqueued& unqueued :
-         find_unqueued(world_.input, owners, configuration_, priorities_, world_.warnings)) {
+    UnqueuedWork work = find_unqueued(world_.input, owners, configuration_, priorities_);
+    world_.warnings = std::move(work.warnings);
+    world_.notes = std::move(work.notes);
+    for (Unqueued& unqueued : work.list) {
       if (auto done = add_unqueued(std::move(unqueued)); !done) return done;
     }
     std::map<WorkloadKey, std::size_t> known;
@@ -161,6 +163,8 @@ class Builder {
     entry.key = unqueued.key;
     entry.position = unqueued.position;
     entry.generated = true;
+    entry.spec.key = entry.key;
+    entry.spec.uid = uid_at(entry.position);
     entry.unfit = unqueued.incomplete;
     if (unqueued.workload.present()) {
       auto workload = kube::decode_workload(unqueued.workload);
@@ -184,7 +188,8 @@ class Builder {
 
   void fill_spec(const kube::Workload& read, Entry& entry) {
     kube::Workload workload = read;
-    if (!workload.priority) workload.priority = priority_of(workload);
+    const bool priority_given = workload.priority.has_value();
+    if (!priority_given) workload.priority = priority_of(workload);
     entry.spec = controller::to_workload(workload, lookup_in(world_.directory));
     controller::add_protection(entry.spec, owner_meta(workload.meta),
                                priorities_.protection_of(workload));
@@ -196,14 +201,26 @@ class Builder {
       for (auto& pod_set : entry.spec.admission->pod_sets) pod_set.nodes.clear();
     }
     if (entry.spec.evicted) leave(entry);
-    if (entry.spec.queue_name.empty() && !entry.spec.admission && !entry.spec.finished) {
-      entry.unfit = {
-          engine::PendingReason::kMisconfigured,
-          {engine::QueueUnusable{
-              fmt::format("it names no queue, and namespace {} has no LocalQueue default",
-                          entry.key.ns),
-              "the name of a LocalQueue"}}};
+    if (entry.spec.admission || entry.spec.finished) return;
+    if (entry.spec.queue_name.empty()) {
+      entry.unfit = without_queue(entry);
+    } else if (!priority_given && lacks_class(workload)) {
+      entry.unfit = missing_class(workload.priority_class_name);
     }
+  }
+
+  [[nodiscard]] engine::Explanation without_queue(const Entry& entry) const {
+    const bool left_alone = entry.generated && !configuration_.manage_jobs_without_queue_name;
+    return {engine::PendingReason::kMisconfigured,
+            {engine::QueueUnusable{
+                fmt::format("it names no queue, and namespace {} has no LocalQueue default{}",
+                            entry.key.ns, left_alone ? "; the server would leave it alone" : ""),
+                "the name of a LocalQueue"}}};
+  }
+
+  [[nodiscard]] bool lacks_class(const kube::Workload& workload) const {
+    return workload.priority_class_kind == "WorkloadPriorityClass" &&
+           !priorities_.workload_classes.contains(workload.priority_class_name);
   }
 
   /// Of the Job or pod that the Workload belongs to; nullptr: not in the input.

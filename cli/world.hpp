@@ -52,6 +52,7 @@ struct World {
   std::vector<Entry> entries;        ///< In input order.
   std::vector<engine::PodUse> pods;  ///< Room taken by pods, none of it twice.
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;  ///< What is as it should be, and yet good to know.
 };
 
 /// The uid that the engine knows an object by: its position, so that ties in the queue go by input

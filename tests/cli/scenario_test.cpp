@@ -63,6 +63,13 @@ void expect_mentions(const Json& wanted, const std::string& text) {
   }
 }
 
+void expect_said(const Json& wanted, const std::vector<std::string>& lines) {
+  std::string said;
+  for (const std::string& line : lines) said += line + "\n";
+  expect_mentions(wanted, said);
+  EXPECT_EQ(said.empty(), wanted.size() == 0) << said;
+}
+
 /// What is decided stays decided: the same queues are used the same way, and nothing happens.
 void expect_settled(const Json& before, const std::string& yaml, const Json& header) {
   const Json after = report_of({{"after.yaml", yaml}}, header);
@@ -99,10 +106,8 @@ TEST_P(ScenarioTest, HoldsAndSettles) {
   ASSERT_TRUE(report.present());
   const std::string found = test::mismatch(header.get("expect"), report, "report");
   EXPECT_EQ(found, "") << report.pretty();
-  std::string warnings;
-  for (const std::string& warning : result->warnings) warnings += warning + "\n";
-  expect_mentions(header.get("warnings"), warnings);
-  EXPECT_EQ(warnings.empty(), header.get("warnings").size() == 0) << warnings;
+  expect_said(header.get("warnings"), result->warnings);
+  expect_said(header.get("notes"), result->notes);
 
   EXPECT_EQ(result->report, decide_texts(scenario.texts, header, ReportFormat::kJson)->report);
   const std::string yaml = yaml_of(scenario.texts, header);
