@@ -4,6 +4,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import pathlib
+import shlex
 import signal
 import sys
 import time
@@ -71,16 +72,31 @@ def main() -> int:
             plane.stop()
         hold.release()
     if keep and up:
-        say(f"""
-kubectl       {tools() / "kubectl"}
-muster        {muster_binary()}   (decide, certs; its log is in {arguments.dir / 'log'})
-fake nodes    any Node with the annotation kwok.x-k8s.io/node: fake
-next          docs/using.md; queues to start from: kubectl apply -k manifests/examples/research-fleet
-stop it all   ./quickstart --down --dir {arguments.dir}""")
+        say(hints(plane, arguments.dir, arguments.empty))
         print(f"KUBECONFIG={plane.kubeconfig}", flush=True)
     elif not keep:
         say(f"nothing is left running; logs are in {arguments.dir / 'log'}")
     return status
+
+
+def hints(plane: ControlPlane, directory: pathlib.Path, empty: bool) -> str:
+    """What can be done with what was left up. Applying the example as it is over the scaled fleet
+    would multiply its quotas, so that is for an empty control plane only."""
+    examples = "manifests/examples"
+    path = shlex.quote(f"{tools()}:{muster_binary().parent}")
+    lines = [("to use it", f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))} PATH={path}:$PATH")]
+    if empty:
+        lines += [("queues", f"kubectl apply -k {examples}/research-fleet"),
+                  ("nodes", f"kubectl apply -f {examples}/fake-nodes.yaml"),
+                  ("", "(two; any Node with the annotation kwok.x-k8s.io/node: fake will do)")]
+    else:
+        lines += [("what is there", f"the research fleet at 1/{scenario.SCALE} of its size: "
+                                    "kubectl get nodes,clusterqueues; kubectl get localqueues -A")]
+    lines += [("work", f"kubectl create -f {examples}/research-fleet/jobs.yaml"),
+              ("", "(what does not fit waits: kubectl get workloads -A; see docs/using.md)"),
+              ("log", str(directory / "log" / "muster.log")),
+              ("stop it all", f"./quickstart --down --dir {shlex.quote(str(directory))}")]
+    return "\n" + "\n".join(f"{title:<15}{text}" for title, text in lines)
 
 
 def run(plane: ControlPlane, began: float) -> int:

@@ -43,11 +43,13 @@ def complaint(directory: pathlib.Path) -> str:
     return f"quickstart: already up in {directory}; ./quickstart --down --dir {directory} stops it"
 
 
-def down(directory: pathlib.Path) -> None:
-    """Returns when every process of the directory is gone."""
+def down(directory: pathlib.Path) -> list[str]:
+    """Returns when every process of the directory is gone: their names, in the order they were
+    started."""
     own = directory / "pids" / OWN
     processes = Processes(directory)
-    if "quickstart" in processes.living():
+    stopped = processes.living()
+    if "quickstart" in stopped:
         pid = int(own.read_text().split()[0])
         os.kill(pid, signal.SIGTERM)  # it takes the others down with it
         end = time.monotonic() + 60
@@ -55,12 +57,15 @@ def down(directory: pathlib.Path) -> None:
             time.sleep(0.1)
     processes.stop_all()
     shutil.rmtree(directory / "etcd", ignore_errors=True)
+    return stopped
 
 
 def main() -> int:
     action, directory = sys.argv[1], pathlib.Path(sys.argv[2])
     if action == "down":
-        down(directory)
+        stopped = down(directory)
+        print(f"quickstart: stopped {', '.join(stopped)} of {directory}" if stopped
+              else f"quickstart: nothing was up in {directory}", file=sys.stderr)
     elif Processes(directory).living():
         print(complaint(directory), file=sys.stderr)
         return 2

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import types
 
 import pytest
 
@@ -12,6 +13,7 @@ from e2e.harness.api import Api
 from e2e.harness.controlplane import wait_for
 from e2e.harness.process import Processes
 from e2e.harness.tools import ROOT, muster_binary, tools
+from e2e.quickstart.__main__ import hints
 
 ENVIRONMENT = {**os.environ, "MUSTER_BINARY": str(muster_binary())}
 
@@ -39,6 +41,7 @@ def test_empty_brings_up_a_cluster_without_nodes_queues_or_jobs_and_down_takes_i
     last = done.stdout.splitlines()[-1]
     assert last == f"KUBECONFIG={folder / 'kubeconfig'}"
     kubeconfig = last.removeprefix("KUBECONFIG=")
+    assert f"export KUBECONFIG={kubeconfig} PATH=" in done.stderr
     for kind in ("nodes", "jobs", "clusterqueues", "localqueues", "resourceflavors"):
         assert kubectl(kubeconfig, "get", kind, "-A", "-o", "name") == "", kind
 
@@ -56,8 +59,11 @@ def test_empty_brings_up_a_cluster_without_nodes_queues_or_jobs_and_down_takes_i
 
     down = quickstart("--down", "--dir", folder)
     assert (down.returncode, down.stdout) == (0, "")
+    for name in ("etcd", "kube-apiserver", "muster"):
+        assert re.search(rf"stopped .*\b{name}\b", down.stderr), down.stderr
     assert Processes(folder).living() == []
-    assert quickstart("--down", "--dir", folder).returncode == 0, "there was none: still 0"
+    none = quickstart("--down", "--dir", folder)
+    assert none.returncode == 0 and "nothing was up" in none.stderr, "there was none: still 0"
 
 
 @pytest.mark.parametrize("words", [
@@ -75,6 +81,15 @@ def test_a_broken_configuration_is_told_and_nothing_is_left_running(folder, tmp_
     assert done.returncode == 1
     assert "noSuchKey" in done.stderr
     assert Processes(folder).living() == []
+
+
+def test_the_hints_multiply_no_quotas_of_a_fleet_that_is_there(tmp_path):
+    plane = types.SimpleNamespace(kubeconfig=tmp_path / "kubeconfig")
+    kept, empty = hints(plane, tmp_path, empty=False), hints(plane, tmp_path, empty=True)
+    assert "apply -k" in empty and "fake-nodes.yaml" in empty
+    assert "apply" not in kept and "1/4" in kept
+    for text in (kept, empty):
+        assert f"export KUBECONFIG={plane.kubeconfig} PATH={tools()}:" in text
 
 
 def test_the_main_job_is_proved_and_leaves_nothing_running(folder):

@@ -148,6 +148,14 @@ TEST(DecideFiles, TheShippedExamplesAreUnderstood) {
   }
 }
 
+TEST(DecideFiles, TheFakeNodesAreThoseOfTheExample) {
+  const std::string examples = MUSTER_EXAMPLES;
+  const auto result = decide_paths({examples + "/research-fleet", examples + "/fake-nodes.yaml"});
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_NE(result->report.find("reserved-0"), std::string::npos) << result->report;
+  EXPECT_TRUE(result->notes.empty());
+}
+
 TEST(DecideTable, TellsDecisionsNeedsAndUse) {
   const Folder folder;
   const std::string file =
