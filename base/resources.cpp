@@ -11,17 +11,16 @@ ResourceTable::ResourceTable() {
   intern(ResourceName("cpu"));
   intern(ResourceName("memory"));
   intern(ResourceName("pods"));
+  // Has no entry in ids_: a node that offers something of this name gets another id for it.
+  names_.emplace_back("unoffered");
 }
 
-ResourceId ResourceTable::intern(const ResourceName& name) {
+std::optional<ResourceId> ResourceTable::intern(const ResourceName& name) {
   const auto found = ids_.find(name);
   if (found != ids_.end()) return found->second;
-  // Vectors are dense and anybody who may create a pod may invent names: memory has to stay
-  // bounded. A fleet has a few dozen.
-  constexpr std::size_t kMost = 1024;
-  const ResourceId id(static_cast<std::uint16_t>(std::min(names_.size(), kMost - 1)));
-  if (names_.size() == kMost) return id;
-  names_.push_back(id.value() == kMost - 1 ? ResourceName("muster.dev/others") : name);
+  if (full()) return std::nullopt;
+  const ResourceId id(static_cast<std::uint16_t>(names_.size()));
+  names_.push_back(name);
   ids_.emplace(name, id);
   return id;
 }
@@ -30,6 +29,13 @@ std::optional<ResourceId> ResourceTable::find(const ResourceName& name) const {
   const auto found = ids_.find(name);
   if (found == ids_.end()) return std::nullopt;
   return found->second;
+}
+
+const ResourceName* ResourceTable::first_unknown(const ResourceList& list) const {
+  for (const auto& [name, amount] : list) {
+    if (!amount.is_zero() && !ids_.contains(name)) return &name;
+  }
+  return nullptr;
 }
 
 const ResourceName& ResourceTable::name(ResourceId id) const {
@@ -103,7 +109,9 @@ bool Resources::operator==(const Resources& other) const {
 
 Resources Resources::from_list(const ResourceList& list, ResourceTable& table) {
   Resources resources;
-  for (const auto& [name, amount] : list) resources.add(table.intern(name), amount);
+  for (const auto& [name, amount] : list) {
+    if (const auto id = table.intern(name)) resources.set(*id, amount);
+  }
   return resources;
 }
 
@@ -111,6 +119,19 @@ Resources Resources::from_list_known(const ResourceList& list, const ResourceTab
   Resources resources;
   for (const auto& [name, amount] : list) {
     if (const auto id = table.find(name)) resources.set(*id, amount);
+  }
+  return resources;
+}
+
+Resources Resources::from_request(const ResourceList& list, const ResourceTable& table) {
+  Resources resources;
+  for (const auto& [name, amount] : list) {
+    if (const auto id = table.find(name)) {
+      resources.set(*id, amount);
+    } else if (amount > Amount()) {
+      // How much of how many names does not matter: there is none.
+      resources.set(ResourceTable::kUnoffered, Amount(1));
+    }
   }
   return resources;
 }

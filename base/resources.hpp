@@ -17,19 +17,31 @@ using ResourceList = std::map<ResourceName, Amount>;
 
 /// Interns resource names. Append-only; an id never changes its meaning. One per engine, shared
 /// read-only with snapshots (a snapshot sees the names that existed when it was published).
+///
+/// Only what nodes offer brings names. What anybody may create, pods and workloads, looks them up:
+/// invented names would take the places of those that a node brings later.
 class ResourceTable {
  public:
+  /// Vectors are dense, so their length has a bound. A fleet has a few dozen names.
+  static constexpr std::size_t kMost = 1024;
   /// Reserved first, so that hot paths may name them without a look-up.
   static constexpr ResourceId kCpu{0};
   static constexpr ResourceId kMemory{1};
   static constexpr ResourceId kPods{2};
+  /// Of no name, never offered and never charged: what asks for some of it fits nowhere. Stands in
+  /// requests for all names that have no id.
+  static constexpr ResourceId kUnoffered{3};
 
   ResourceTable();
 
-  /// The id of `name`, made if new. From the 1,024th name on they share one: `muster.dev/others`.
-  ResourceId intern(const ResourceName& name);
+  /// The id of `name`, made if new. Nothing when it is new and the table is full: two names must
+  /// not share an id, or the room of one is given away as room of the other.
+  std::optional<ResourceId> intern(const ResourceName& name);
   /// The id of `name`, or nothing when no one has interned it.
   [[nodiscard]] std::optional<ResourceId> find(const ResourceName& name) const;
+  /// The first name of the list that has an amount and no id; nullptr: there is none.
+  [[nodiscard]] const ResourceName* first_unknown(const ResourceList& list) const;
+  [[nodiscard]] bool full() const { return names_.size() == kMost; }
   [[nodiscard]] const ResourceName& name(ResourceId id) const;
   [[nodiscard]] std::size_t size() const { return names_.size(); }
 
@@ -64,10 +76,14 @@ class Resources {
   /// Equal as vectors: trailing zeros do not matter.
   bool operator==(const Resources& other) const;
 
+  /// Of a node's list: new names are interned. One that finds the table full is left out, as if the
+  /// node did not offer it.
   [[nodiscard]] static Resources from_list(const ResourceList& list, ResourceTable& table);
-  /// Names that the table does not know are dropped: no node offers them, no plan uses them.
+  /// What is used, of names that the table knows: nobody plans with the others.
   [[nodiscard]] static Resources from_list_known(const ResourceList& list,
                                                  const ResourceTable& table);
+  /// What one pod asks for. With a name that the table does not know it fits on no node.
+  [[nodiscard]] static Resources from_request(const ResourceList& list, const ResourceTable& table);
   [[nodiscard]] ResourceList to_list(const ResourceTable& table) const;
 
  private:

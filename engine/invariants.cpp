@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace muster::engine {
 namespace {
 
@@ -31,6 +33,23 @@ void check_quota(const State& state, std::vector<std::string>& violations) {
     }
   }
   for (std::string& line : state.tree.check_usage()) violations.push_back(std::move(line));
+}
+
+/// What is charged is what would be, had the names been known from the beginning.
+void check_names(const State& state, std::vector<std::string>& violations) {
+  for (const auto& [uid, pod] : state.pods) {
+    if (pod.requests == Resources::from_list_known(pod.use.requests, state.resources)) continue;
+    violations.push_back(fmt::format("pod {} is charged otherwise than it asks", uid));
+  }
+  for (const auto& [key, record] : state.workloads) {
+    if (!record.holds_quota()) continue;
+    const std::size_t pod_sets = std::min(record.per_pod.size(), record.spec.pod_sets.size());
+    for (std::size_t i = 0; i < pod_sets; ++i) {
+      const ResourceList& asked = record.spec.pod_sets[i].node_requests;
+      if (record.per_pod[i] == Resources::from_list_known(asked, state.resources)) continue;
+      violations.push_back(fmt::format("the plan of {} is charged otherwise than it asks", key));
+    }
+  }
 }
 
 void check_nodes(const State& state, std::vector<std::string>& violations) {
@@ -77,6 +96,7 @@ std::vector<std::string> check_state(const State& state) {
   std::vector<std::string> violations;
   // A dirty tree is counted anew before anyone reads it.
   if (!state.tree_dirty) check_quota(state, violations);
+  check_names(state, violations);
   check_nodes(state, violations);
   return violations;
 }

@@ -516,7 +516,7 @@ void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment)
   if (assignment.mode == Mode::kFit || place_all(state_, record.spec, planned, nullptr)) {
     for (std::size_t i = 0; i < planned.pod_sets.size(); ++i) {
       const Resources per_pod =
-          Resources::from_list(record.spec.pod_sets[i].node_requests, state_.resources);
+          Resources::from_list_known(record.spec.pod_sets[i].node_requests, state_.resources);
       for (const NodeCount& entry : planned.pod_sets[i].nodes) {
         hold.room.push_back({*state_.fleet.find(entry.node), per_pod.times(entry.count)});
       }

@@ -1,15 +1,17 @@
 #include "engine/planner.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 
 namespace muster::engine {
 
-PlacementScope scope_of(State& state, const PodSetSpec& pod_set,
+PlacementScope scope_of(const State& state, const PodSetSpec& pod_set,
                         const PodSetAssignment& assignment) {
   PlacementScope scope;
   topology::PlaceRequest& request = scope.request;
   request.count = assignment.count;
-  request.per_pod = Resources::from_list(pod_set.node_requests, state.resources);
+  request.per_pod = Resources::from_request(pod_set.node_requests, state.resources);
   request.nodes.constraints = pod_set.constraints;
   request.avoid = state.nodes_in_doubt;
 
@@ -47,7 +49,21 @@ PlacementScope scope_of(State& state, const PodSetSpec& pod_set,
 
 namespace {
 
-NodesShortfall shortfall_of(const PodSetSpec& pod_set, const PodSetAssignment& assignment,
+/// With a full table nodes may well offer what the pods ask for: say why it does not help.
+void note_uncounted(const ResourceTable& table, const PodSetSpec& pod_set,
+                    NodesShortfall& shortfall) {
+  if (!table.full()) return;
+  const ResourceName* const name = table.first_unknown(pod_set.node_requests);
+  if (name == nullptr) return;
+  std::int64_t rest = shortfall.nodes;
+  for (const auto& [cause, count] : shortfall.excluded) rest -= count;
+  if (rest <= 0) return;
+  shortfall.excluded[fmt::format("whose {} is beyond the {} resources that are counted", *name,
+                                 ResourceTable::kMost)] = rest;
+}
+
+NodesShortfall shortfall_of(const State& state, const PodSetSpec& pod_set,
+                            const PodSetAssignment& assignment,
                             const topology::Unplaceable& unplaceable) {
   NodesShortfall shortfall;
   shortfall.pod_set = pod_set.name;
@@ -59,6 +75,7 @@ NodesShortfall shortfall_of(const PodSetSpec& pod_set, const PodSetAssignment& a
   for (const auto& [cause, count] : unplaceable.excluded) {
     shortfall.excluded[std::string(topology::to_string(cause))] += count;
   }
+  note_uncounted(state.resources, pod_set, shortfall);
   return shortfall;
 }
 
@@ -79,7 +96,9 @@ bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
     const auto placed = topology::place(scope.request, *candidates, state.fleet);
     if (!placed) {
       if (scope.elastic) continue;
-      if (why != nullptr) *why = shortfall_of(workload.pod_sets[i], assignment, placed.error());
+      if (why != nullptr) {
+        *why = shortfall_of(state, workload.pod_sets[i], assignment, placed.error());
+      }
       return false;
     }
     for (const topology::NodeShare& share : *placed) {

@@ -13,7 +13,7 @@ struct PlacementScope {
   bool elastic = true;  ///< No flavor makes room on real nodes a condition.
   bool topology = false;
 };
-[[nodiscard]] PlacementScope scope_of(State& state, const PodSetSpec& pod_set,
+[[nodiscard]] PlacementScope scope_of(const State& state, const PodSetSpec& pod_set,
                                       const PodSetAssignment& assignment);
 
 /// Plans all pod sets of an admission whose flavors are chosen; false when the nodes do not suffice

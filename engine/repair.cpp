@@ -149,11 +149,13 @@ Resources leaving_use(const State& state, topology::NodeIndex node) {
   return leaving;
 }
 
-bool can_honour(State& state, const Loose& loose, topology::NodeIndex node) {
+bool can_honour(const State& state, const Loose& loose, topology::NodeIndex node) {
   if (!state.fleet.present(node)) return false;
   const WorkloadRecord& record = state.workloads.at(loose.workload);
   const PlacementScope scope = scope_of(state, record.spec.pod_sets[loose.pod_set],
                                         record.admission->pod_sets[loose.pod_set]);
+  // A plan from before a restart may need what no node offers now.
+  if (!scope.request.per_pod[ResourceTable::kUnoffered].is_zero()) return false;
   return !topology::judge(scope.request.nodes, state.fleet.facts(node)).has_value();
 }
 

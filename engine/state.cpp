@@ -32,12 +32,14 @@ std::strong_ordering queue_order(const WorkloadSpec& a, const WorkloadSpec& b) {
 // ---------------------------------------------------------------- nodes
 
 topology::NodeIndex State::upsert_node(const NodeSpec& node) {
+  const std::size_t known = resources.size();
   topology::NodeFacts facts{node.name,   node.labels,
                             node.taints, Resources::from_list(node.allocatable, resources),
                             node.ready,  node.unschedulable};
   const topology::NodeIndex index = fleet.upsert(std::move(facts));
   suspects.insert(index);
   touch_node(index);
+  if (resources.size() > known) charge_learned();
   want_pass();
   return index;
 }
@@ -404,7 +406,10 @@ void State::change_plan(WorkloadRecord& record, const Admission& admission) {
 void State::charge_plan(WorkloadRecord& record) {
   record.per_pod.clear();
   for (const PodSetSpec& pod_set : record.spec.pod_sets) {
-    record.per_pod.push_back(Resources::from_list(pod_set.node_requests, resources));
+    record.per_pod.push_back(Resources::from_list_known(pod_set.node_requests, resources));
+    if (resources.first_unknown(pod_set.node_requests) != nullptr) {
+      plans_of_unknown.insert(record.spec.key);
+    }
   }
   for (std::size_t i = 0; i < record.admission->pod_sets.size(); ++i) {
     // An admission written by others may name pod sets that the spec does not have.
@@ -423,6 +428,7 @@ void State::charge_plan(WorkloadRecord& record) {
 }
 
 void State::release_plan(WorkloadRecord& record) {
+  plans_of_unknown.erase(record.spec.key);
   const auto members = pods_by_owner.find(record.spec.owner_uid);
   if (members != pods_by_owner.end()) {
     for (const Uid& uid : members->second) unseat(pods.at(uid));
@@ -577,7 +583,8 @@ void State::place_pod(const PodUse& use) {
   }
   PodRecord& pod = pods[use.uid];
   pod.use = use;
-  pod.requests = Resources::from_list(use.requests, resources);
+  pod.requests = Resources::from_list_known(use.requests, resources);
+  if (resources.first_unknown(use.requests) != nullptr) pods_of_unknown.insert(use.uid);
   pod.node = fleet.ensure(use.node);
   pods_by_node[pod.node].insert(use.uid);
   if (!use.owner_uid.empty()) pods_by_owner[use.owner_uid].insert(use.uid);
@@ -597,6 +604,7 @@ bool State::remove_pod(const Uid& uid) {
   const auto on_node = pods_by_node.find(pod.node);
   on_node->second.erase(uid);
   if (on_node->second.empty()) pods_by_node.erase(on_node);
+  pods_of_unknown.erase(uid);
   const Uid owner = pod.use.owner_uid;
   if (const auto members = pods_by_owner.find(owner); members != pods_by_owner.end()) {
     members->second.erase(uid);
@@ -610,6 +618,24 @@ bool State::remove_pod(const Uid& uid) {
   // A member that found no slot before may take the one that is free now.
   if (freed_slot) seat_pods(*record);
   return true;
+}
+
+void State::charge_learned() {
+  // Plans first: a slot has to cover what its pod asks for.
+  for (const WorkloadKey& key : std::exchange(plans_of_unknown, {})) {
+    WorkloadRecord& record = workloads.at(key);
+    release_plan(record);
+    charge_plan(record);
+    for (const PlannedSlots& entry : record.plan) suspects.insert(entry.node);
+    touch(record);
+  }
+  for (const Uid& uid : std::exchange(pods_of_unknown, {})) {
+    PodRecord& pod = pods.at(uid);
+    unseat(pod);
+    pod.requests = Resources::from_list_known(pod.use.requests, resources);
+    if (resources.first_unknown(pod.use.requests) != nullptr) pods_of_unknown.insert(uid);
+    seat(pod);
+  }
 }
 
 void State::seat_pods(WorkloadRecord& record) {

@@ -17,6 +17,8 @@
 //   2. Per node, planned use is the sum over slots of plans, foreign use the sum over pods that sit
 //      in no slot (plus what a pod in a slot asks beyond the slot).
 //   3. A slot is claimed by at most one pod; claims never exceed slots.
+//   4. What is charged follows from the objects and the names that nodes offered so far, whichever
+//      came first.
 
 #include "base/boxed.hpp"
 #include "engine/held_use.hpp"
@@ -68,7 +70,7 @@ struct WorkloadRecord {
   std::optional<quota::NodeIndex> charged_to;
   quota::FrAmounts charged;
   std::vector<PlannedSlots> plan;
-  std::vector<Resources> per_pod;  ///< By pod set, node view.
+  std::vector<Resources> per_pod;  ///< By pod set, node view; names that State::resources knows.
 
   std::optional<Instant> evicting_since;  ///< While Evicting; nothing: longer than we know.
   std::optional<Instant> preempted_at;    ///< Its last preemption, written or not.
@@ -88,7 +90,7 @@ struct WorkloadRecord {
 
 struct PodRecord {
   PodUse use;
-  Resources requests;
+  Resources requests;  ///< Of use.requests, what State::resources knows.
   topology::NodeIndex node;
   /// Index into its workload's plan; nothing: it sits in no slot and counts as foreign.
   std::optional<std::size_t> slot;
@@ -176,6 +178,9 @@ class State {
   std::map<Uid, std::set<Uid>> pods_by_owner;
   std::map<topology::NodeIndex, std::set<Uid>> pods_by_node;
   std::map<topology::NodeIndex, std::set<WorkloadKey>> plans_by_node;
+  // Those that ask for a name that no node has offered yet; it counts when one does.
+  std::set<Uid> pods_of_unknown;
+  std::set<WorkloadKey> plans_of_unknown;            ///< Holding quota.
   std::map<ClusterQueueName, RecordsByKey> holders;  ///< Holding quota, by queue.
   RecordsByKey evicting;
   std::set<WorkloadKey> deactivated;  ///< Holding quota with spec.active false.
@@ -301,6 +306,8 @@ class State {
   void unfile(WorkloadRecord& record);
   /// Everybody parked in the queue's tree may be looked at again.
   void unpark_tree(const ClusterQueueName& queue);
+  /// Call after names were learned.
+  void charge_learned();
   void charge_plan(WorkloadRecord& record);
   void release_plan(WorkloadRecord& record);
   void seat_pods(WorkloadRecord& record);

@@ -10,12 +10,13 @@ using engine::PodView;
 using engine::Snapshot;
 
 /// request.fits_in(unplanned_room() + more) without making vectors: this is asked of every node of
-/// every call.
+/// every call. Names that are unknown here are left out: no plan counts on them, and whether the
+/// node has enough of them the scheduler's own NodeResourcesFit has seen.
 bool fits_unplanned(const Resources& request, const FoundNode& found, const Resources& more) {
   for (std::size_t i = 0; i < request.extent(); ++i) {
     const ResourceId id(static_cast<std::uint16_t>(i));
     const Amount asked = request[id];
-    if (asked <= Amount()) continue;
+    if (asked <= Amount() || id == ResourceTable::kUnoffered) continue;
     const Amount free = found.table->allocatable(found.row, id) - found.table->used(found.row, id);
     if (asked > free + more[id]) return false;
   }
@@ -58,7 +59,7 @@ bool RoomCheck::fits(const FoundNode& found, const Resources& freed) const {
 
 Resources request_of(const kube::Pod& pod, const Snapshot& snapshot) {
   if (!snapshot.resources) return {};
-  return Resources::from_list_known(kube::node_charge(pod.spec), *snapshot.resources);
+  return Resources::from_request(kube::node_charge(pod.spec), *snapshot.resources);
 }
 
 }  // namespace muster::extender

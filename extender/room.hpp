@@ -37,7 +37,9 @@ class RoomCheck {
   std::vector<std::shared_ptr<const ForeignAnswer>> open_;
 };
 
-/// The pod's request in the snapshot's resources.
+/// The pod's request in the snapshot's resources. A name that the snapshot does not know makes it
+/// ask for kUnoffered, which RoomCheck leaves out and the commit barrier does not: a plan made once
+/// the name is known cannot tell whether it and this pod fit together, and waits for the pod.
 [[nodiscard]] Resources request_of(const kube::Pod& pod, const engine::Snapshot& snapshot);
 
 }  // namespace muster::extender

@@ -210,6 +210,7 @@ void EngineStrand::assume_answers(Instant now) {
     const kube::OwnerReference* owner = pod.meta.controller_owner();
     const bool member = snapshot->find_workload(owner != nullptr ? owner->uid : uid) != nullptr;
     if (member) continue;
+    // A name that no node offers is left out: such a pod was allowed nowhere.
     ledger_.assume_answered(
         uid, Resources::from_list_known(kube::node_charge(pod.spec), *snapshot->resources),
         now + kAssumedAnswers);

@@ -25,11 +25,11 @@ TEST(ResourceTable, KeepsIdsForEver) {
   EXPECT_EQ(table.name(ResourceTable::kMemory).value(), "memory");
   EXPECT_EQ(table.name(ResourceTable::kPods).value(), "pods");
   EXPECT_FALSE(table.find(kGpu));
-  const ResourceId gpu = table.intern(kGpu);
+  const auto gpu = table.intern(kGpu);
   table.intern(ResourceName("example.com/fpga"));
   EXPECT_EQ(table.intern(kGpu), gpu);
   EXPECT_EQ(table.find(kGpu), gpu);
-  EXPECT_EQ(table.size(), 5U);
+  EXPECT_EQ(table.size(), 6U);
 }
 
 TEST(Resources, FitWhenEveryPositiveAmountDoes) {
@@ -68,19 +68,38 @@ TEST(Resources, GoToListsAndBack) {
   EXPECT_EQ(Resources::from_list_known(list, table).to_list(table), list);
 }
 
-TEST(Resources, InventedNamesShareOneIdBeforeTheyFillTheMemory) {
+TEST(Resources, WhatFindsTheTableFullIsNotOffered) {
   ResourceTable table;
   ResourceList list;
   for (int i = 0; i < 5000; ++i) {
     list.emplace(ResourceName("example.com/x" + std::to_string(i)), Amount(1));
   }
+  EXPECT_FALSE(table.full());
   const Resources all = Resources::from_list(list, table);
+  EXPECT_TRUE(table.full());
   EXPECT_EQ(table.size(), 1024U);
   EXPECT_EQ(all.extent(), 1024U);
-  // 3 names were there; 1,020 got ids of their own; what is left is summed, not lost.
+  // 4 ids were there, 1,020 names got one each; no two share one.
   const ResourceList back = all.to_list(table);
-  EXPECT_EQ(back.at(ResourceName("muster.dev/others")), Amount(5000 - 1020));
-  EXPECT_EQ(back.size(), 1021U);
+  EXPECT_EQ(back.size(), 1020U);
+  for (const auto& [name, amount] : back) EXPECT_EQ(amount, Amount(1));
+  EXPECT_EQ(table.intern(kGpu), std::nullopt);
+  EXPECT_EQ(table.intern(ResourceName("cpu")), ResourceTable::kCpu);
+}
+
+TEST(Resources, ARequestForWhatIsUnknownFitsNowhere) {
+  ResourceTable table;
+  const Resources node = Resources::from_list(
+      {{ResourceName("cpu"), Amount(500)}, {ResourceName("unoffered"), Amount(9)}}, table);
+  const ResourceList asked{{ResourceName("cpu"), Amount(100)}, {kGpu, Amount(1)}};
+  ASSERT_NE(table.first_unknown(asked), nullptr);
+  EXPECT_EQ(*table.first_unknown(asked), kGpu);
+  EXPECT_FALSE(Resources::from_request(asked, table).fits_in(node));
+  EXPECT_EQ(Resources::from_request(asked, table).copies_in(node), 0);
+  // None of it is no request for it.
+  const ResourceList none{{ResourceName("cpu"), Amount(100)}, {kGpu, Amount()}};
+  EXPECT_EQ(table.first_unknown(none), nullptr);
+  EXPECT_EQ(Resources::from_request(none, table).copies_in(node), 5);
 }
 
 TEST(ResourcesProperty, AsManyCopiesAsCountedFitAndNoMore) {

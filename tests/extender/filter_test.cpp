@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -195,6 +196,27 @@ std::vector<Case> cases() {
        {"n1", "n2"},
        {"n2"}},
   };
+}
+
+TEST(Filter, AResourceThatMusterDoesNotKnowYetIsLeftToTheSchedulerAndKeepsLaterPlansWaiting) {
+  SnapshotBuilder world;
+  world.node("n1").node("n2");
+  world.gang("g", {"n1"}, 8);
+  const auto before = world.build(1);
+  kube::Pod pod = foreign_pod("f", 0);
+  const ResourceName gaudi("habana.ai/gaudi");
+  pod.spec.containers.front().requests[gaudi] = Quantity::from_units(1);
+  Ledger ledger;
+  // The scheduler has seen it offered by both.
+  EXPECT_EQ(passed(pod, {"n1", "n2"}, before, ledger), (Names{"n1", "n2"}));
+  EXPECT_EQ(passed(foreign_pod("x", 1), {"n1", "n2"}, before, ledger), (Names{"n2"}));
+  ledger.forget(Uid("x"));
+  world.offers("n2", gaudi.value(), 8);
+  const auto after = world.build(2);
+  const std::map<NodeName, ResourceList> plan{{NodeName("n2"), {{gaudi, Amount(8)}}}};
+  EXPECT_EQ(ledger.blocking(plan, 2, after, Instant{}), (std::vector<Uid>{Uid("f")}));
+  ledger.forget(Uid("f"));
+  EXPECT_TRUE(ledger.blocking(plan, 2, after, Instant{}).empty());
 }
 
 TEST(Filter, Table) {

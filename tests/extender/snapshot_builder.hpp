@@ -39,6 +39,13 @@ class SnapshotBuilder {
     return *this;
   }
 
+  /// The node offers this too, from now on.
+  SnapshotBuilder& offers(const std::string& node, const std::string& name, std::int64_t count) {
+    nodes_.at(node).allocatable +=
+        Resources::from_list({{ResourceName(name), Amount(count)}}, *table_);
+    return *this;
+  }
+
   /// A pod outside every plan. `owner`: the workload it belongs to, if any.
   SnapshotBuilder& foreign(const std::string& node, const std::string& uid, std::int64_t count,
                            const std::string& owner = "") {

@@ -10,7 +10,7 @@
 
 namespace muster::topology::testing {
 
-inline constexpr ResourceId kGpu{3};
+inline constexpr ResourceId kGpu{4};
 
 inline Resources gpus(std::int64_t count, std::int64_t pods) {
   Resources resources;
