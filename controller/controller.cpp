@@ -324,6 +324,11 @@ void Controller::Impl::failed_for_workload(WorkloadEntry& entry, const InFlight&
     retry_later(entry, now);
     return;
   }
+  if (what.kind == WriteKind::kDeleteWorkload && error.code == ErrorCode::kNotFound) {
+    // It is gone, whether the watch told or not.
+    if (entry.object) delete_workload(entry.key, entry.object->meta.uid, now);
+    return;
+  }
   ++stats_.writes_refused;
   log::warning("{} of {} was refused: {}", to_string(what.kind), entry.key, error.message);
   refused(entry, what, error, now);

@@ -423,6 +423,8 @@ void Controller::Impl::delete_workload(const WorkloadKey& key, const Uid& uid, I
   fresh.owner_type = entry->owner_type;
   fresh.owner_gone_at = entry->owner_gone_at;
   fresh.in_flight = entry->in_flight;
+  // The answer to its creation may still be on its way.
+  if (fresh.in_flight) fresh.deleted_while_creating = entry->object->meta.uid;
   fresh.replaced_at = std::move(entry->replaced_at);
   if (leaving) {
     fresh.leaving = true;

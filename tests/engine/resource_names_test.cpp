@@ -248,11 +248,11 @@ TEST(ResourceNames, WhatFindsTheTableFullIsNeverGivenAway) {
   world.settle();
   EXPECT_FALSE(world.admitted("gang"));
   EXPECT_EQ(text_of(world, "gang"),
-            "nodes of flavor h100 have room for 0 of 1 pods of main (2 nodes; left out: 2 whose "
+            "nodes of flavor h100 have room for 0 of 1 pod of main (2 nodes; left out: 2 whose "
             "habana.ai/gaudi is beyond the 1024 resources that are counted)");
   // The others are counted as before, each for itself.
   EXPECT_EQ(world.plan("gpus"), "n1");
-  EXPECT_THAT(text_of(world, "last"), HasSubstr("room for 0 of 1 pods of main"));
+  EXPECT_THAT(text_of(world, "last"), HasSubstr("room for 0 of 1 pod of main"));
   EXPECT_THAT(text_of(world, "last"), ::testing::Not(HasSubstr("counted")));
 }
 
