@@ -491,23 +491,21 @@ const OwnerState* Controller::Impl::owner_of(const WorkloadEntry& entry) const {
   return found != owners_.end() && found->second.meta.ns == entry.key.ns ? &found->second : nullptr;
 }
 
-OwnerState* Controller::Impl::owner_of(const WorkloadEntry& entry) {
-  return const_cast<OwnerState*>(std::as_const(*this).owner_of(entry));
-}
-
 const PodRecord* Controller::Impl::owning_pod_of(const WorkloadEntry& entry) const {
   const PodRecord* const pod = pods_.find(entry.owner_uid);
   return pod != nullptr && pod->key.ns == entry.key.ns ? pod : nullptr;
+}
+
+void Controller::Impl::forget_owner(const WorkloadEntry& entry) {
+  const auto known = by_owner_.find({entry.key.ns, entry.owner_uid});
+  if (known != by_owner_.end() && known->second == entry.key) by_owner_.erase(known);
 }
 
 void Controller::Impl::erase_if_forgotten(const WorkloadKey& key) {
   const WorkloadEntry* entry = find(key);
   if (entry == nullptr || entry->object || entry->in_flight || entry->leaving) return;
   if (owner_of(*entry) != nullptr || owning_pod_of(*entry) != nullptr) return;
-  if (const auto owner = by_owner_.find({key.ns, entry->owner_uid});
-      owner != by_owner_.end() && owner->second == key) {
-    by_owner_.erase(owner);
-  }
+  forget_owner(*entry);
   unpublished_.erase(key);
   at_barrier_.erase(key);
   workloads_.erase(key);

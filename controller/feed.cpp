@@ -328,10 +328,7 @@ void Controller::Impl::adopt(WorkloadEntry& entry, const kube::Workload& workloa
   if (entry.object && entry.owner_uid == uid) return;
   // Whose work it is was settled when it was first seen: what runs for it is not handed over.
   if (entry.object && (owner_of(entry) != nullptr || owning_pod_of(entry) != nullptr)) return;
-  if (const auto former = by_owner_.find({entry.key.ns, entry.owner_uid});
-      former != by_owner_.end() && former->second == entry.key) {
-    by_owner_.erase(former);
-  }
+  forget_owner(entry);
   entry.owner_uid = uid;
   entry.owner_type = owner_type_of(workload);
   entry.surplus = false;

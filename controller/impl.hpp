@@ -109,7 +109,7 @@ class Controller::Impl {
   void refused_admission(WorkloadEntry& entry, WriteKind kind, const Error& error, Instant now);
   void retry_later(WorkloadEntry& entry, Instant now);
   void write_queue_status(Instant now);
-  /// Marks who may write now why it waits. False: nobody, for now.
+  /// Marks the next one that may write why it waits. False: nobody may at this time.
   bool give_pending_turn(Instant now);
   void mark(const WorkloadKey& key) { dirty_.insert(key); }
   void schedule(const WorkloadKey& key, Instant at) { timers_.emplace(at, key); }
@@ -117,8 +117,9 @@ class Controller::Impl {
   [[nodiscard]] WorkloadEntry* find_by_owner(const Namespace& ns, const Uid& owner_uid);
   /// Owners own nothing in other namespaces, whatever the Workloads there say. nullptr: not known.
   [[nodiscard]] const OwnerState* owner_of(const WorkloadEntry& entry) const;
-  [[nodiscard]] OwnerState* owner_of(const WorkloadEntry& entry);
   [[nodiscard]] const PodRecord* owning_pod_of(const WorkloadEntry& entry) const;
+  /// It does not stand for its owner any more; another Workload of that owner goes on doing so.
+  void forget_owner(const WorkloadEntry& entry);
   void erase_if_forgotten(const WorkloadKey& key);
 
   // reconcile.cpp

@@ -6,13 +6,18 @@
 namespace muster::controller {
 
 using kube::kAdmissionGate;
+using kube::kCheckpointGraceAnnotation;
 using kube::kCompletionsFollow;
+using kube::kJobUidLabel;
+using kube::kLastCheckpointAnnotation;
 using kube::kManagedLabel;
 using kube::kManagedPriorityClass;
 using kube::kMinParallelism;
+using kube::kMinRuntimeAnnotation;
 using kube::kOriginalPriorityClass;
 using kube::kPodSetGroup;
 using kube::kPodSetLabel;
+using kube::kPreemptibleLabel;
 using kube::kPreferredTopology;
 using kube::kPriorityClassLabel;
 using kube::kQueueNameLabel;
@@ -21,7 +26,6 @@ using kube::kUnconstrainedTopology;
 using kube::kWorkloadAnnotation;
 
 // kueue.x-k8s.io: the names that existing clusters, dashboards and tools know.
-inline constexpr const char* kJobUidLabel = "kueue.x-k8s.io/job-uid";
 inline constexpr const char* kClusterQueueLabel = "kueue.x-k8s.io/cluster-queue-name";
 inline constexpr const char* kLocalQueueLabel = "kueue.x-k8s.io/local-queue-name";
 /// Label, or the annotation of the same name: a pod of a group of plain pods.
@@ -29,12 +33,6 @@ using kube::kPodGroupLabel;
 
 // muster.dev: what muster adds.
 inline constexpr const char* kCapacityAnnotation = "muster.dev/capacity";
-/// Label `true` or `false`; the next three are annotations.
-inline constexpr const char* kPreemptibleLabel = "muster.dev/preemptible";
-inline constexpr const char* kMinRuntimeAnnotation = "muster.dev/min-runtime";
-inline constexpr const char* kCheckpointGraceAnnotation = "muster.dev/checkpoint-grace";
-/// RFC 3339, kept by the job.
-inline constexpr const char* kLastCheckpointAnnotation = "muster.dev/last-checkpoint";
 /// On the pods of an evicted workload: when they go.
 inline constexpr const char* kEvictAtAnnotation = "muster.dev/evict-at";
 

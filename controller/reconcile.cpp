@@ -92,7 +92,7 @@ void Controller::Impl::forget_work(WorkloadEntry& entry) {
   entry.pod_sets = Json();
   entry.written_pod_sets = Json();
   entry.object->pod_sets.clear();
-  if (OwnerState* const owner = owner_of(entry)) owner->pod_sets.clear();
+  if (owner_of(entry) != nullptr) owners_.at(entry.owner_uid).pod_sets.clear();
 }
 
 bool Controller::Impl::must_wait(WorkloadEntry& entry, Instant now) {
@@ -210,9 +210,9 @@ void Controller::Impl::write_pending(WorkloadEntry& entry, Instant now) {
   const bool is_its_turn = std::exchange(entry.pending_turn, false);
   if (!entry.pending || !entry.pending_since || is_reserved(*entry.object)) return;
   // Of another reason the engine would have told; what it has then is said of others of its kind.
-  if (const auto latest = engine_.explanation(entry.key);
+  if (auto latest = engine_.explanation(entry.key);
       latest && latest->reason == entry.pending->reason) {
-    entry.pending = *latest;
+    entry.pending = std::move(latest);
   }
   const std::string_view reason = engine::to_string(entry.pending->reason);
   const kube::Condition* known = kube::find_condition(entry.object->conditions, "QuotaReserved");

@@ -6,14 +6,20 @@
 namespace muster::webhook {
 
 using kube::kAdmissionGate;
+using kube::kCheckpointGraceAnnotation;
 using kube::kDefaultLocalQueue;
+using kube::kGivenOverLabel;
+using kube::kJobUidLabel;
+using kube::kLastCheckpointAnnotation;
 using kube::kManagedLabel;
 using kube::kManagedPriorityClass;
 using kube::kMinParallelism;
+using kube::kMinRuntimeAnnotation;
 using kube::kNamespaceNameLabel;
 using kube::kOriginalPriorityClass;
 using kube::kPodGroupLabel;
 using kube::kPodSetLabel;
+using kube::kPreemptibleLabel;
 using kube::kPriorityClassLabel;
 using kube::kQueueNameLabel;
 using kube::kWorkloadAnnotation;

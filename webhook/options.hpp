@@ -25,7 +25,7 @@ struct WebhookOptions {
   /// User names under which muster itself writes. Empty: unknown, so nothing is refused for who
   /// writes it.
   std::set<std::string> own_identities;
-  /// Controllers that create the pods of started Jobs; the snapshot may be behind what they saw.
+  /// Controllers that create the pods of started Jobs. Nobody else puts pods into queued ones.
   std::set<std::string> pod_controllers = {"system:serviceaccount:kube-system:job-controller",
                                            "system:kube-controller-manager"};
   /// Schedulers that ask our extender; a managed pod may name no other.

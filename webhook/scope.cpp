@@ -17,6 +17,13 @@ Queueing queueing_of(const kube::ObjectMeta& meta, const Namespace& ns, const Sn
   return {.managed = options.manage_jobs_without_queue_name, .queue = {}, .defaulted = false};
 }
 
+/// None for a namespace that the snapshot does not know yet.
+LabelMap labels_of(const Namespace& ns, const Snapshot& snapshot) {
+  if (!snapshot.queues) return {};
+  const auto found = snapshot.queues->namespaces.find(ns);
+  return found == snapshot.queues->namespaces.end() ? LabelMap() : found->second;
+}
+
 }  // namespace
 
 std::string label_of(const kube::ObjectMeta& meta, const std::string& key) {
@@ -25,23 +32,15 @@ std::string label_of(const kube::ObjectMeta& meta, const std::string& key) {
 }
 
 bool is_in_scope(const Namespace& ns, const Snapshot& snapshot, const WebhookOptions& options) {
-  if (snapshot.queues) {
-    const auto found = snapshot.queues->namespaces.find(ns);
-    if (found != snapshot.queues->namespaces.end()) {
-      LabelMap labels = found->second;
-      labels.emplace(kNamespaceNameLabel, ns.value());
-      return matches(options.managed_namespaces, labels);
-    }
-  }
-  return matches(options.managed_namespaces, LabelMap{{kNamespaceNameLabel, ns.value()}});
+  LabelMap labels = labels_of(ns, snapshot);
+  labels.emplace(kNamespaceNameLabel, ns.value());
+  return matches(options.managed_namespaces, labels);
 }
 
 bool is_given_over(const Namespace& ns, const Snapshot& snapshot) {
-  if (!snapshot.queues) return false;
-  const auto found = snapshot.queues->namespaces.find(ns);
-  if (found == snapshot.queues->namespaces.end()) return false;
-  const auto label = found->second.find("muster.dev/managed");
-  return label != found->second.end() && label->second == "true";
+  const LabelMap labels = labels_of(ns, snapshot);
+  const auto label = labels.find(kGivenOverLabel);
+  return label != labels.end() && label->second == "true";
 }
 
 const kube::OwnerReference* controlling_job(const kube::ObjectMeta& meta) {

@@ -20,9 +20,9 @@ namespace muster::webhook {
 /// Everything in the namespace is queued: its label muster.dev/managed is "true".
 [[nodiscard]] bool is_given_over(const Namespace& ns, const engine::Snapshot& snapshot);
 
-/// The Job that controls the pod; null: none does. Anybody may write any owner reference, and other
-/// kinds own no Workload: what a queued pod starts (a Spark driver its executors) is work of its
-/// own.
+/// The Job that controls the object (a pod, a Workload); null: none does. Anybody may write any
+/// owner reference, and other kinds own no Workload: what a queued pod starts (a Spark driver its
+/// executors) is work of its own.
 [[nodiscard]] const kube::OwnerReference* controlling_job(const kube::ObjectMeta& meta);
 
 /// The workload of the Job that controls a pod; null: no Job does, or none that is queued.

@@ -1,6 +1,7 @@
 #include "webhook/syntax.hpp"
 
 #include "base/time.hpp"
+#include "webhook/labels.hpp"
 
 #include <fmt/format.h>
 
@@ -109,13 +110,14 @@ void check_annotations(const Json& annotations, const std::string& path, FieldEr
 }
 
 void check_muster_metadata(const Json& metadata, const std::string& path, FieldErrors& errors) {
-  const Json preemptible = metadata.get("labels", "muster.dev/preemptible");
+  const Json preemptible = metadata.get("labels", kPreemptibleLabel);
   if (preemptible.present() && preemptible.string_or("") != "true" &&
       preemptible.string_or("") != "false") {
-    errors.push_back({path + ".labels[muster.dev/preemptible]", FieldErrorCode::kNotSupported,
+    errors.push_back({fmt::format("{}.labels[{}]", path, kPreemptibleLabel),
+                      FieldErrorCode::kNotSupported,
                       shown(preemptible.string_or("")) + " (want \"true\" or \"false\")"});
   }
-  for (const std::string_view name : {"muster.dev/min-runtime", "muster.dev/checkpoint-grace"}) {
+  for (const char* name : {kMinRuntimeAnnotation, kCheckpointGraceAnnotation}) {
     const Json value = metadata.get("annotations", name);
     if (!value.present()) continue;
     const auto duration = parse_duration(value.string_or(""));
@@ -123,9 +125,10 @@ void check_muster_metadata(const Json& metadata, const std::string& path, FieldE
     errors.push_back({fmt::format("{}.annotations[{}]", path, name), FieldErrorCode::kInvalid,
                       shown(value.string_or("")) + " is no duration (want e.g. \"30m\")"});
   }
-  const Json checkpoint = metadata.get("annotations", "muster.dev/last-checkpoint");
+  const Json checkpoint = metadata.get("annotations", kLastCheckpointAnnotation);
   if (checkpoint.present() && !parse_rfc3339(checkpoint.string_or(""))) {
-    errors.push_back({path + ".annotations[muster.dev/last-checkpoint]", FieldErrorCode::kInvalid,
+    errors.push_back({fmt::format("{}.annotations[{}]", path, kLastCheckpointAnnotation),
+                      FieldErrorCode::kInvalid,
                       shown(checkpoint.string_or("")) +
                           " is no RFC 3339 time (want e.g. \"2026-11-29T16:00:00Z\")"});
   }
@@ -134,9 +137,9 @@ void check_muster_metadata(const Json& metadata, const std::string& path, FieldE
 void check_same_protection(const Json& before, const Json& now, const std::string& why,
                            FieldErrors& errors) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTerms = {
-      {{"labels", "muster.dev/preemptible"},
-       {"annotations", "muster.dev/min-runtime"},
-       {"annotations", "muster.dev/checkpoint-grace"}}};
+      {{"labels", kPreemptibleLabel},
+       {"annotations", kMinRuntimeAnnotation},
+       {"annotations", kCheckpointGraceAnnotation}}};
   for (const auto& [map, key] : kTerms) {
     if (now.get("metadata", map, key) == before.get("metadata", map, key)) continue;
     errors.push_back({fmt::format("metadata.{}[{}]", map, key), FieldErrorCode::kForbidden, why});

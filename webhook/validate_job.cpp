@@ -27,10 +27,11 @@ using kube::kRequiredTopology;
 using kube::kUnconstrainedTopology;
 
 constexpr const char* kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
+constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
+
 constexpr const char* kWhileItRuns =
     "cannot change while the Job runs; set spec.suspend to true in the same change, it then queues "
     "anew";
-constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
 
 /// The two versions of one Job, and what the snapshot knows of it.
 struct JobChange {

@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <memory>
 
 namespace muster::webhook {

@@ -2,6 +2,8 @@
 // Rules: queueing semantics (i), webhooks.
 
 #include "kube/codec/objects.hpp"
+#include "webhook/labels.hpp"
+#include "webhook/scope.hpp"
 #include "webhook/syntax.hpp"
 #include "webhook/validate.hpp"
 
@@ -11,9 +13,6 @@
 
 namespace muster::webhook {
 namespace {
-
-/// By it a Workload whose Job is gone is still known to be of that Job.
-constexpr const char* kJobUidLabel = "kueue.x-k8s.io/job-uid";
 
 using kube::Json;
 
@@ -79,11 +78,11 @@ bool has_quota(const Json& workload) {
 /// The Job or pod that controls it, whose Workload muster makes; empty: neither does.
 Uid our_owner(const Json& workload) {
   const auto meta = kube::decode_meta(workload);
-  const kube::OwnerReference* const owner = meta ? meta->controller_owner() : nullptr;
-  if (owner == nullptr) return {};
-  const bool is_job = owner->api_version == "batch/v1" && owner->kind == "Job";
-  const bool is_pod = owner->api_version == "v1" && owner->kind == "Pod";
-  return is_job || is_pod ? owner->uid : Uid();
+  if (!meta) return {};
+  if (const kube::OwnerReference* const job = controlling_job(*meta)) return job->uid;
+  const kube::OwnerReference* const owner = meta->controller_owner();
+  const bool is_pod = owner != nullptr && owner->api_version == "v1" && owner->kind == "Pod";
+  return is_pod ? owner->uid : Uid();
 }
 
 /// Order, queue and pods come from the owner; only whether it may run at all is said here.

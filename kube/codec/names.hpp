@@ -23,10 +23,20 @@ inline constexpr const char* kMinParallelism = "kueue.x-k8s.io/job-min-paralleli
 /// On a Job, "true": completions follow parallelism when that is reduced.
 inline constexpr const char* kCompletionsFollow =
     "kueue.x-k8s.io/job-completions-equal-parallelism";
+/// On a Workload: by it one whose Job is gone is still known to be of that Job.
+inline constexpr const char* kJobUidLabel = "kueue.x-k8s.io/job-uid";
 /// The LocalQueue of work that names none.
 inline constexpr const char* kDefaultLocalQueue = "default";
 
 // muster.dev: what muster adds.
+/// On a namespace, "true": everything in it is queued.
+inline constexpr const char* kGivenOverLabel = "muster.dev/managed";
+/// Label `true` or `false`; the next three are annotations.
+inline constexpr const char* kPreemptibleLabel = "muster.dev/preemptible";
+inline constexpr const char* kMinRuntimeAnnotation = "muster.dev/min-runtime";
+inline constexpr const char* kCheckpointGraceAnnotation = "muster.dev/checkpoint-grace";
+/// RFC 3339, kept by the job.
+inline constexpr const char* kLastCheckpointAnnotation = "muster.dev/last-checkpoint";
 /// The PriorityClass the user wrote, kept where podPriority `protect` replaced it.
 inline constexpr const char* kOriginalPriorityClass = "muster.dev/priority-class";
 /// The class `protect` puts in its place; shipped in manifests/common.
