@@ -74,13 +74,19 @@ std::string describe_nodes(const NodesShortfall& shortfall) {
       fmt::format("nodes of flavor {} have room for {} of {} of {}", shortfall.flavor,
                   shortfall.fitting, counted(shortfall.asked, "pod"), shortfall.pod_set);
   if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
-  if (!shortfall.excluded.empty()) {
-    text += fmt::format(" ({}; left out:", counted(shortfall.nodes, "node"));
-    for (const auto& [cause, count] : shortfall.excluded)
-      text += fmt::format(" {} {},", count, cause);
-    text.back() = ')';
+  text += fmt::format(" ({}", counted(shortfall.nodes, "node"));
+  for (const auto& [resource, count] : shortfall.too_small) {
+    text += fmt::format("; {} too small for one pod in {}", count, resource);
   }
-  return text;
+  for (const auto& [resource, count] : shortfall.full) {
+    text += fmt::format("; {} without {} for one more", count, resource);
+  }
+  if (!shortfall.excluded.empty()) text += "; left out:";
+  for (const auto& [cause, count] : shortfall.excluded) {
+    text += fmt::format(" {} {},", count, cause);
+  }
+  if (text.back() == ',') text.pop_back();
+  return text + ")";
 }
 
 std::string describe_cause(PendingReason reason, const Cause& cause) {
@@ -214,7 +220,8 @@ std::string describe(const Evict& evict) {
     case EvictionReason::kLocalQueueStopped:
       return "its LocalQueue is stopped";
     case EvictionReason::kNodeFailures:
-      return "its planned room is gone (a node was lost, or other pods took it) and there is no other";
+      return "its planned room is gone (a node was lost, or other pods took it) and there is no "
+             "other";
     case EvictionReason::kDeactivated:
       return "the workload was deactivated";
   }

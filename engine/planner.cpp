@@ -75,6 +75,19 @@ NodesShortfall shortfall_of(const State& state, const PodSetSpec& pod_set,
   for (const auto& [cause, count] : unplaceable.excluded) {
     shortfall.excluded[std::string(topology::to_string(cause))] += count;
   }
+  // What no node offers has no name in the table, the pod set knows it. Where the table is full
+  // that is no fault of the nodes.
+  const auto add = [&](const auto& by_id, std::map<ResourceName, std::int64_t>& by_name) {
+    for (const auto& [id, count] : by_id) {
+      const bool unoffered = id == ResourceTable::kUnoffered;
+      const ResourceName* const unknown =
+          unoffered ? state.resources.first_unknown(pod_set.node_requests) : nullptr;
+      if (unoffered && (unknown == nullptr || state.resources.full())) continue;
+      by_name[unoffered ? *unknown : state.resources.name(id)] += count;
+    }
+  };
+  add(unplaceable.too_small, shortfall.too_small);
+  add(unplaceable.short_of, shortfall.full);
   note_uncounted(state.resources, pod_set, shortfall);
   return shortfall;
 }

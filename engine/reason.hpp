@@ -57,6 +57,10 @@ struct NodesShortfall {
   std::int64_t nodes = 0;  ///< Nodes of the flavor.
   /// Nodes left out, by cause (`not ready`, `taint`, `selector`).
   std::map<std::string, std::int64_t> excluded;
+  /// Nodes that could not take one pod if they were empty, by the resource they have too little of.
+  std::map<ResourceName, std::int64_t> too_small;
+  /// Nodes without room for one pod now, by the resource that is used up.
+  std::map<ResourceName, std::int64_t> full;
   bool operator==(const NodesShortfall&) const = default;
 };
 

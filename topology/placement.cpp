@@ -122,24 +122,29 @@ class Room {
     return domains(level, 0, static_cast<std::uint32_t>(candidates_.domains[level].size()));
   }
 
-  /// Eligible nodes without room for one pod, by the first resource that is short.
-  [[nodiscard]] std::map<ResourceId, std::int64_t> short_of() const {
-    std::map<ResourceId, std::int64_t> nodes;
+  /// Says of every eligible node without room for one pod which resource it is short of.
+  void count_full(Unplaceable& why) const {
     for (std::size_t i = 0; i < pods_.size(); ++i) {
       if (pods_[i] > 0) continue;
-      const Resources free = free_on(candidates_.nodes[i]);
-      for (std::size_t r = 0; r < request_.per_pod.extent(); ++r) {
-        const ResourceId id(static_cast<std::uint16_t>(r));
-        const Amount asked = request_.per_pod[id];
-        if (asked <= Amount() || asked <= free[id]) continue;
-        ++nodes[id];
-        break;
+      const NodeIndex node = candidates_.nodes[i];
+      if (const auto lacking = first_beyond(fleet_.facts(node).allocatable)) {
+        ++why.too_small[*lacking];
+      } else if (const auto used = first_beyond(free_on(node))) {
+        ++why.short_of[*used];
       }
     }
-    return nodes;
   }
 
  private:
+  /// The first resource of which one pod asks for more than there is.
+  [[nodiscard]] std::optional<ResourceId> first_beyond(const Resources& available) const {
+    for (std::size_t r = 0; r < request_.per_pod.extent(); ++r) {
+      const ResourceId id(static_cast<std::uint16_t>(r));
+      if (request_.per_pod[id] > Amount() && request_.per_pod[id] > available[id]) return id;
+    }
+    return std::nullopt;
+  }
+
   void sum_assumed() {
     if (request_.assumed.empty()) return;
     assumed_.resize(fleet_.slots());
@@ -270,7 +275,7 @@ Unplaceable explain(const PlaceRequest& request, const Candidates& candidates, c
     if (exclusion == Exclusion::kFlavorLabels || candidates.excluded[i] == 0) continue;
     why.excluded.emplace(exclusion, candidates.excluded[i]);
   }
-  why.short_of = room.short_of();
+  room.count_full(why);
   return why;
 }
 

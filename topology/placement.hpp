@@ -60,7 +60,10 @@ struct Unplaceable {
   std::int64_t nodes = 0;      ///< Nodes of the flavor, eligible or not.
   /// Nodes of the flavor that are left out, by cause; no zero entries.
   std::map<Exclusion, std::int64_t> excluded;
-  /// Eligible nodes on which not even one more pod fits, by the first resource that is short.
+  /// Eligible nodes that could not take one pod if they were empty, by the first resource of which
+  /// they have too little.
+  std::map<ResourceId, std::int64_t> too_small;
+  /// The others on which not even one more pod fits, by the first resource that is short.
   std::map<ResourceId, std::int64_t> short_of;
   bool operator==(const Unplaceable&) const = default;
 };

@@ -116,8 +116,15 @@ TEST(FlatPlacement, SaysWhatIsMissing) {
   EXPECT_EQ(why.level, "");
   EXPECT_EQ(why.nodes, 4);
   EXPECT_EQ(why.excluded, (std::map<Exclusion, std::int64_t>{{Exclusion::kNotReady, 1}}));
-  EXPECT_EQ(why.short_of,
+  EXPECT_EQ(why.too_small,
             (std::map<ResourceId, std::int64_t>{{kGpu, 1}, {ResourceTable::kPods, 1}}));
+  EXPECT_EQ(why.short_of, (std::map<ResourceId, std::int64_t>{}));
+
+  fleet.charge(*fleet.find(NodeName("a")), UseKind::kForeign, gpus(4, 4));
+  const auto full = place(asked, fleet);
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().too_small, why.too_small);
+  EXPECT_EQ(full.error().short_of, (std::map<ResourceId, std::int64_t>{{kGpu, 1}}));
 }
 
 TEST(FlatPlacement, APodThatAsksForNothingFitsAnyNumberOfTimes) {
