@@ -8,9 +8,12 @@
 namespace muster::engine {
 namespace {
 
-bool overbooked(const Resources& free) {
-  for (std::size_t i = 0; i < free.extent(); ++i) {
-    if (free[ResourceId(static_cast<std::uint16_t>(i))].is_negative()) return true;
+/// Less than nothing is left of something the slot is made of. Of anything else there may be too
+/// little because of pods alone (bound past the scheduler, say), and moving the slot mends nothing.
+bool overbooked(const Resources& free, const Resources& slot) {
+  for (std::size_t i = 0; i < slot.extent(); ++i) {
+    const ResourceId id(static_cast<std::uint16_t>(i));
+    if (slot[id] > Amount() && free[id].is_negative()) return true;
   }
   return false;
 }
@@ -172,7 +175,8 @@ void repair_plans(State& state, std::vector<Effect>& effects) {
       if (state.workloads.at(loose.workload).phase == Phase::kEvicting) continue;
       Resources free = state.fleet.free(node);
       free += leaving;
-      if (can_honour(state, loose, node) && !overbooked(free)) continue;
+      const Resources& slot = state.workloads.at(loose.workload).per_pod[loose.pod_set];
+      if (can_honour(state, loose, node) && !overbooked(free, slot)) continue;
       move(state, loose, node, effects);
       leaving = leaving_use(state, node);
     }

@@ -101,6 +101,26 @@ TEST(Plans, RoomTakenByAForeignPodIsPlannedAnew) {
   EXPECT_EQ(world.plan("gang"), "n1 n3");
 }
 
+TEST(Plans, PodsThatOverfillANodeWithWhatTheGangDoesNotAskForLeaveItAlone) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 3);
+  world.queue("a", {.nominal = 16});
+  world.submit("gang", {.pods = 2});
+  world.settle();
+  world.log.clear();
+  PodUse crowd;  // Bound past the scheduler: more CPU than there is, which the gang has no part in.
+  crowd.uid = Uid("pod-crowd");
+  crowd.key = {Namespace("team"), "crowd"};
+  crowd.node = NodeName("n2");
+  crowd.requests = {{ResourceName("cpu"), Amount(97'000)}};
+  crowd.owner_uid = crowd.uid;
+  world.send(PodPlaced{crowd});
+  world.settle();
+  EXPECT_EQ(world.plan("gang"), "n1 n2");
+  EXPECT_TRUE(world.log.empty());
+}
+
 TEST(Plans, WithoutOtherRoomTheWholeGangGoes) {
   World world;
   world.flavor("h100");
