@@ -117,7 +117,7 @@ class Attempter {
 
   /// The victims, and those who are leaving already.
   void remove_all(Trial& gone, const std::vector<Victim>& victims) const {
-    for (const WorkloadRecord* const record : state_.evicting) gone.remove(*record);
+    gone.remove_leaving();
     for (const Victim& victim : victims) {
       if (victim.hold) {
         gone.remove(state_.holds.at(victim.workload));

@@ -100,7 +100,7 @@ bool Pass::still_fits(const Nomination& nomination) {
     if (state_.evicting.contains(&record)) return false;
     gone.remove(record);
   }
-  for (const WorkloadRecord* const record : state_.evicting) gone.remove(*record);
+  gone.remove_leaving();
   return state_.tree.fits(queue, assignment.amounts);
 }
 

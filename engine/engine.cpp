@@ -48,6 +48,7 @@ Effects Engine::step(const Event& event, Instant now) {
     state_->want_pass();
     ++cut_short_;
   }
+  state_->forget_leaving_use();
   apply(event, now);
   state_->sync_usage(now);
   return {};

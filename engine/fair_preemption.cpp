@@ -45,9 +45,7 @@ class Targets {
         dropped_(tree_.size(), false),
         aside_(tree_.size(), false) {
     recount(own_);
-    for (const WorkloadRecord* const record : state.evicting) {
-      if (record->charged_to) recount(*record->charged_to);
-    }
+    for (const auto& [queue, amounts] : state.leaving_use().quota) recount(queue);
   }
 
   /// Nothing when no queue is left that something may be taken from.

@@ -96,6 +96,11 @@ std::vector<std::string> check_state(const State& state) {
   std::vector<std::string> violations;
   // A dirty tree is counted anew before anyone reads it.
   if (!state.tree_dirty) check_quota(state, violations);
+  if (const auto& leaving = state.known_leaving_use(); leaving && !leaving->too_large) {
+    LeavingUse expected;
+    for (const WorkloadRecord* const record : state.evicting) expected.add(state, *record);
+    if (*leaving != expected) violations.emplace_back("what leaves is summed up wrongly");
+  }
   check_names(state, violations);
   check_nodes(state, violations);
   return violations;

@@ -512,7 +512,7 @@ void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment)
   hold.amounts = assignment.amounts;
   Admission planned = assignment.admission;
   Trial gone(state_);
-  for (const WorkloadRecord* const leaving : state_.evicting) gone.remove(*leaving);
+  gone.remove_leaving();
   if (assignment.mode == Mode::kFit || place_all(state_, record.spec, planned, nullptr)) {
     for (std::size_t i = 0; i < planned.pod_sets.size(); ++i) {
       const Resources per_pod =

@@ -11,9 +11,12 @@ PreemptionTrial::PreemptionTrial(State& state, const PreemptionRequest& request,
       own_only_(!state.protection_of(*request.preemptor, request.queue).preemptible.value_or(true)),
       trial_(state) {
   // Whoever is leaving will be gone; nobody else has to go for room that comes back anyway.
+  if (request.search.reach != Reach::kWithoutOverdue) {
+    trial_.remove_leaving();
+    return;
+  }
   for (const WorkloadRecord* const record : state.evicting) {
-    if (request.search.reach == Reach::kWithoutOverdue && overdue(state, *record)) continue;
-    trial_.remove(*record);
+    if (!overdue(state, *record)) trial_.remove(*record);
   }
 }
 

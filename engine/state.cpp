@@ -92,6 +92,7 @@ void State::mark_tree_dirty() {
 void State::ensure_tree() {
   if (!tree_dirty) return;
   tree_dirty = false;
+  forget_leaving_use();
   std::vector<quota::CohortSpec> cohort_specs;
   for (const auto& [name, cohort] : cohorts) cohort_specs.push_back(cohort);
   std::vector<quota::QueueQuotaSpec> queue_specs;
@@ -180,6 +181,14 @@ const HeldUse& State::held_use(quota::NodeIndex queue) {
   }
   use.sum_up();
   return use;
+}
+
+const LeavingUse& State::leaving_use() {
+  if (!leaving_use_) {
+    leaving_use_.emplace();
+    for (const WorkloadRecord* const record : evicting) leaving_use_->add(*this, *record);
+  }
+  return *leaving_use_;
 }
 
 void State::touch(WorkloadRecord& record) {
@@ -386,10 +395,11 @@ void State::release(WorkloadRecord& record, Phase next) {
 void State::set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant> now) {
   record.phase = phase;
   if (phase == Phase::kEvicting) {
-    evicting.insert(&record);
+    const bool is_new = evicting.insert(&record).second;
+    if (is_new && leaving_use_) leaving_use_->add(*this, record);
     if (now) record.evicting_since = now;
   } else {
-    evicting.erase(&record);
+    if (evicting.erase(&record) > 0) forget_leaving_use();
     record.evicting_since.reset();
   }
   touch(record);

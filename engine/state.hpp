@@ -22,6 +22,7 @@
 
 #include "base/boxed.hpp"
 #include "engine/held_use.hpp"
+#include "engine/leaving_use.hpp"
 #include "engine/options.hpp"
 #include "engine/reason.hpp"
 #include "engine/snapshot.hpp"
@@ -253,6 +254,12 @@ class State {
   /// What holds quota in the queue, less what is leaving. Valid until a workload or the tree
   /// changes.
   [[nodiscard]] const HeldUse& held_use(quota::NodeIndex queue);
+  /// What those who are leaving hold. Valid until somebody begins or ends to leave, or an event.
+  [[nodiscard]] const LeavingUse& leaving_use();
+  /// As far as it was added up; for checks.
+  [[nodiscard]] const std::optional<LeavingUse>& known_leaving_use() const { return leaving_use_; }
+  /// Call when anything but the start of an eviction may have changed it.
+  void forget_leaving_use() { leaving_use_.reset(); }
   void want_pass() { wants_pass = look_at_all = true; }
   /// Tells the usage history of every workload that changed since the last call.
   void sync_usage(Instant now);
@@ -319,7 +326,8 @@ class State {
 
   /// By queue: made when asked for, dropped when one of its workloads changes.
   std::map<ClusterQueueName, HeldUse> held_use_;
-  std::set<WorkloadKey> unsynced_usage_;  ///< Empty without a usage history.
+  std::optional<LeavingUse> leaving_use_;  ///< Of `evicting`, when somebody asked for it.
+  std::set<WorkloadKey> unsynced_usage_;   ///< Empty without a usage history.
 };
 
 }  // namespace muster::engine

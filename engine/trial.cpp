@@ -2,6 +2,21 @@
 
 namespace muster::engine {
 
+void each_use(
+    const State& state, const WorkloadRecord& record,
+    const std::function<void(topology::NodeIndex, topology::UseKind, const Resources&)>& visit) {
+  for (const PlannedSlots& entry : record.plan) {
+    visit(entry.node, topology::UseKind::kPlanned,
+          record.per_pod[entry.pod_set].times(entry.slots));
+  }
+  const auto members = state.pods_by_owner.find(record.spec.owner_uid);
+  if (members == state.pods_by_owner.end()) return;
+  for (const Uid& uid : members->second) {
+    const PodRecord& pod = state.pods.at(uid);
+    if (!pod.foreign.is_zero()) visit(pod.node, topology::UseKind::kForeign, pod.foreign);
+  }
+}
+
 void Trial::rollback_to(Checkpoint checkpoint) {
   state_.tree.restore(usage_log_, checkpoint.usage);
   state_.fleet.restore(use_log_, checkpoint.use);
@@ -9,12 +24,31 @@ void Trial::rollback_to(Checkpoint checkpoint) {
 
 void Trial::remove(const WorkloadRecord& record) {
   if (record.charged_to) discharge(*record.charged_to, record.charged);
-  use_of(record, true);
+  each_use(state_, record, [this](auto node, auto kind, const Resources& amount) {
+    state_.fleet.release(node, kind, amount, &use_log_);
+  });
 }
 
 void Trial::put_back(const WorkloadRecord& record) {
   if (record.charged_to) charge(*record.charged_to, record.charged);
-  use_of(record, false);
+  each_use(state_, record, [this](auto node, auto kind, const Resources& amount) {
+    state_.fleet.charge(node, kind, amount, &use_log_);
+  });
+}
+
+void Trial::remove_leaving() {
+  const LeavingUse& leaving = state_.leaving_use();
+  if (leaving.too_large) {
+    for (const WorkloadRecord* const record : state_.evicting) remove(*record);
+    return;
+  }
+  for (const auto& [queue, amounts] : leaving.quota) discharge(queue, amounts);
+  for (const auto& [node, use] : leaving.nodes) {
+    for (const auto kind : {topology::UseKind::kPlanned, topology::UseKind::kForeign}) {
+      const Resources& amount = use[static_cast<std::size_t>(kind)];
+      if (!amount.is_zero()) state_.fleet.release(node, kind, amount, &use_log_);
+    }
+  }
 }
 
 void Trial::remove(const Hold& hold) {
@@ -37,27 +71,6 @@ void Trial::charge(quota::NodeIndex queue, const quota::FrAmounts& amounts) {
 
 void Trial::discharge(quota::NodeIndex queue, const quota::FrAmounts& amounts) {
   state_.tree.remove_usage(queue, amounts, &usage_log_);
-}
-
-void Trial::use_of(const WorkloadRecord& record, bool release) {
-  const auto change = [&](topology::NodeIndex node, topology::UseKind kind,
-                          const Resources& amount) {
-    if (release) {
-      state_.fleet.release(node, kind, amount, &use_log_);
-    } else {
-      state_.fleet.charge(node, kind, amount, &use_log_);
-    }
-  };
-  for (const PlannedSlots& entry : record.plan) {
-    change(entry.node, topology::UseKind::kPlanned,
-           record.per_pod[entry.pod_set].times(entry.slots));
-  }
-  const auto members = state_.pods_by_owner.find(record.spec.owner_uid);
-  if (members == state_.pods_by_owner.end()) return;
-  for (const Uid& uid : members->second) {
-    const PodRecord& pod = state_.pods.at(uid);
-    if (!pod.foreign.is_zero()) change(pod.node, topology::UseKind::kForeign, pod.foreign);
-  }
 }
 
 }  // namespace muster::engine

@@ -4,9 +4,15 @@
 #include "engine/state.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace muster::engine {
+
+/// What the workload has charged to nodes: the slots of its plan, and its pods outside of them.
+void each_use(
+    const State& state, const WorkloadRecord& record,
+    const std::function<void(topology::NodeIndex, topology::UseKind, const Resources&)>& visit);
 
 /// Borrows the quota usage and the node use of a State; nothing else of it may change while a trial
 /// is open. The destructor takes back whatever was tried. Trials nest like scopes.
@@ -28,6 +34,8 @@ class Trial {
   void remove(const WorkloadRecord& record);
   /// Undoes remove() when other changes came in between.
   void put_back(const WorkloadRecord& record);
+  /// As remove() for everybody who is leaving.
+  void remove_leaving();
   /// What is held for somebody is free, and is held again.
   void remove(const Hold& hold);
   void put_back(const Hold& hold);
@@ -39,8 +47,6 @@ class Trial {
   [[nodiscard]] const State& state() const { return state_; }
 
  private:
-  void use_of(const WorkloadRecord& record, bool release);
-
   State& state_;
   quota::UsageLog usage_log_;
   topology::UseLog use_log_;
