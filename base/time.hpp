@@ -6,6 +6,8 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,38 @@ struct Instant {
   friend Instant operator+(Instant at, Duration by) { return Instant{at.us + by.count()}; }
   friend Instant operator-(Instant at, Duration by) { return Instant{at.us - by.count()}; }
   friend Duration operator-(Instant a, Instant b) { return Duration(a.us - b.us); }
+};
+
+/// An Instant or nothing, in the room of an Instant. Used like std::optional, and turns into one;
+/// for objects of which there are very many.
+class MaybeInstant {
+ public:
+  MaybeInstant() = default;
+  // NOLINTBEGIN(google-explicit-constructor): as std::optional.
+  MaybeInstant(std::nullopt_t) {}
+  MaybeInstant(Instant at) : at_(at) {}
+  MaybeInstant(const std::optional<Instant>& at) : at_(at.value_or(kNone)) {}
+  operator std::optional<Instant>() const {
+    return has_value() ? std::optional(at_) : std::nullopt;
+  }
+  // NOLINTEND(google-explicit-constructor)
+
+  [[nodiscard]] bool has_value() const { return at_ != kNone; }
+  explicit operator bool() const { return has_value(); }
+  /// Precondition of the next two: has_value().
+  [[nodiscard]] const Instant& operator*() const { return at_; }
+  [[nodiscard]] const Instant* operator->() const { return &at_; }
+  [[nodiscard]] Instant value_or(Instant other) const { return has_value() ? at_ : other; }
+  void reset() { at_ = kNone; }
+
+  bool operator==(const MaybeInstant&) const = default;
+  bool operator==(Instant at) const { return at_ == at; }
+  bool operator==(const std::optional<Instant>& at) const { return *this == MaybeInstant(at); }
+
+ private:
+  /// 292,000 years before 1970: no clock and no manifest says so.
+  static constexpr Instant kNone{std::numeric_limits<std::int64_t>::min()};
+  Instant at_ = kNone;
 };
 
 /// RFC 3339 as the API server writes it: `2026-11-29T16:00:00Z`, fractions and offsets accepted.

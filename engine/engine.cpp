@@ -220,8 +220,8 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
   const bool arrives = known == nullptr || decided_otherwise(known->spec, spec);
   WorkloadRecord& record = s.upsert_record(spec);
   if (arrives) {
-    record.arrived = s.passed_once ? std::optional(now) : spec.created;
-    s.last_arrival = std::max(s.last_arrival, record.arrived);
+    record.arrived = s.passed_once ? MaybeInstant(now) : spec.created;
+    s.last_arrival = std::max(s.last_arrival, std::optional<Instant>(record.arrived));
   }
   if (spec.preempted_at) {
     record.preempted_at = std::max(record.preempted_at.value_or(Instant{}), *spec.preempted_at);
@@ -246,9 +246,9 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
   }
   if (!spec.active) s.want_pass();  // Passes take back what is deactivated.
   const Phase phase = spec.evicted ? Phase::kEvicting : Phase::kReserved;
-  const auto since = spec.evicted ? spec.evicted_at : std::nullopt;
+  const MaybeInstant since = spec.evicted ? spec.evicted_at : MaybeInstant();
   if (record.holds_quota() && *record.admission == *spec.admission &&
-      record.usage == State::usage_of(spec, *spec.admission)) {
+      *record.usage == State::usage_of(spec, *spec.admission)) {
     // An eviction that is decided but not written yet stays decided.
     if (record.phase != Phase::kEvicting) s.set_phase(record, phase, since);
     if (spec.quota_reserved_at) record.reserved_at = spec.quota_reserved_at;

@@ -16,7 +16,7 @@ void check_quota(const State& state, std::vector<std::string>& violations) {
   std::map<ClusterQueueName, quota::FlavorAmounts> totals;
   for (const auto& [key, record] : state.workloads) {
     if (!record.holds_quota()) continue;
-    for (const auto& [what, amount] : record.usage) totals[record.queue][what] += amount;
+    for (const auto& [what, amount] : *record.usage) totals[record.queue][what] += amount;
   }
   for (const quota::NodeIndex queue : state.tree.queues()) {
     const quota::FlavorAmounts& expected = totals[state.tree.queue_name(queue)];

@@ -251,19 +251,19 @@ struct WorkloadSpec {
   Uid owner_uid;
   std::string queue_name;
   std::int64_t priority = 0;
-  std::optional<Instant> created;  ///< Absent: after all that have one.
+  MaybeInstant created;  ///< Absent: after all that have one.
   bool active = true;
   PodSets pod_sets;
-  Protection protection;                   ///< Its own, then its priority class's.
-  std::optional<Instant> last_checkpoint;  ///< Work lost on eviction is counted from here.
+  Protection protection;         ///< Its own, then its priority class's.
+  MaybeInstant last_checkpoint;  ///< Work lost on eviction is counted from here.
 
-  Boxed<Admission> admission;                ///< status.admission with QuotaReserved=True.
-  bool admitted = false;                     ///< Condition Admitted=True.
-  std::optional<Instant> quota_reserved_at;  ///< Absent while reserved: now.
-  bool evicted = false;                      ///< Condition Evicted=True: pods are on their way out.
-  std::optional<Instant> requeue_at;         ///< Not considered before.
-  std::optional<Instant> evicted_at;         ///< Its last eviction, for whatever reason.
-  std::optional<Instant> preempted_at;       ///< Its last preemption; stays when it runs again.
+  Boxed<Admission> admission;      ///< status.admission with QuotaReserved=True.
+  bool admitted = false;           ///< Condition Admitted=True.
+  MaybeInstant quota_reserved_at;  ///< Absent while reserved: now.
+  bool evicted = false;            ///< Condition Evicted=True: pods are on their way out.
+  MaybeInstant requeue_at;         ///< Not considered before.
+  MaybeInstant evicted_at;         ///< Its last eviction, for whatever reason.
+  MaybeInstant preempted_at;       ///< Its last preemption; stays when it runs again.
   /// Uid of the Workload it had to make room for; empty: none, or it runs again.
   Uid preempted_for;
   bool finished = false;

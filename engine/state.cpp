@@ -100,7 +100,7 @@ void State::ensure_tree() {
   std::set<quota::FlavorResource> charged;
   for (const auto& [queue, records] : holders) {
     for (const WorkloadRecord* record : records) {
-      for (const auto& [what, amount] : record->usage) charged.insert(what);
+      for (const auto& [what, amount] : *record->usage) charged.insert(what);
     }
   }
   tree = quota::QuotaTree::build(cohort_specs, queue_specs, {charged.begin(), charged.end()});
@@ -110,7 +110,7 @@ void State::ensure_tree() {
     const auto node = tree.find_queue(queue);
     for (WorkloadRecord* record : records) {
       record->charged_to = node;
-      record->charged = tree.to_fr_amounts(record->usage);
+      record->charged = tree.to_fr_amounts(*record->usage);
       if (node) tree.add_usage(*node, record->charged);
     }
   }
@@ -211,10 +211,10 @@ void State::touch(WorkloadRecord& record) {
     return;
   }
   const std::int64_t admitted = record.phase == Phase::kEvicting ? 0 : 1;
-  record.counted_holding = LocalQueueCounts{0, 1, admitted, record.usage};
+  record.counted_holding = LocalQueueCounts{0, 1, admitted, *record.usage};
   ++total.reserving;
   total.admitted += admitted;
-  for (const auto& [what, amount] : record.usage) total.usage[what] += amount;
+  for (const auto& [what, amount] : *record.usage) total.usage[what] += amount;
 }
 
 void State::uncount(WorkloadRecord& record) {
@@ -251,7 +251,7 @@ std::optional<UsagePart> State::usage_part(const WorkloadKey& key) const {
       }
     }
   }
-  for (const auto& [what, amount] : record->usage) part.usage[what.resource] += amount;
+  for (const auto& [what, amount] : *record->usage) part.usage[what.resource] += amount;
   part.since = record->reserved_at.value_or(Instant{});
   return part;
 }
@@ -345,11 +345,11 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
   // A dirty tree is charged with everything when it is built.
   if (const auto node = tree.find_queue(record.queue); node && !tree_dirty) {
     const bool known =
-        std::all_of(record.usage.begin(), record.usage.end(),
+        std::all_of(record.usage->begin(), record.usage->end(),
                     [&](const auto& entry) { return tree.find_fr(entry.first).has_value(); });
     if (known) {
       record.charged_to = node;
-      record.charged = tree.to_fr_amounts(record.usage);
+      record.charged = tree.to_fr_amounts(*record.usage);
       tree.add_usage(*node, record.charged);
     } else {
       mark_tree_dirty();  // It holds something that no quota names: give that a place.
@@ -382,7 +382,7 @@ void State::release(WorkloadRecord& record, Phase next) {
   holders[record.queue].erase(&record);
   evicting.erase(&record);
   shrinking.erase(record.spec.key);
-  record.usage.clear();
+  record.usage.reset();
   record.admission.reset();
   record.reserved_at.reset();
   record.evicting_since.reset();

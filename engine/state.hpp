@@ -64,8 +64,8 @@ struct WorkloadRecord {
 
   // Held while Assumed, Reserved or Evicting.
   Boxed<Admission> admission;
-  std::optional<Instant> reserved_at;
-  quota::FlavorAmounts usage;
+  MaybeInstant reserved_at;
+  Boxed<quota::FlavorAmounts> usage;
   /// Where the tree is charged with it, and how much; as long as the tree is not dirty. Nothing:
   /// its ClusterQueue was deleted.
   std::optional<quota::NodeIndex> charged_to;
@@ -73,10 +73,10 @@ struct WorkloadRecord {
   std::vector<PlannedSlots> plan;
   std::vector<Resources> per_pod;  ///< By pod set, node view; names that State::resources knows.
 
-  std::optional<Instant> evicting_since;  ///< While Evicting; nothing: longer than we know.
-  std::optional<Instant> preempted_at;    ///< Its last preemption, written or not.
+  MaybeInstant evicting_since;  ///< While Evicting; nothing: longer than we know.
+  MaybeInstant preempted_at;    ///< Its last preemption, written or not.
   /// When it came into the queue as it is now: created, or changed in what decides.
-  std::optional<Instant> arrived;
+  MaybeInstant arrived;
 
   PendingClass* pending_class = nullptr;  ///< While pending in a queue.
   /// What it adds to State::counts, and where; absent: nothing.

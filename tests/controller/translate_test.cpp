@@ -194,7 +194,7 @@ TEST(Translate, AnAdmissionSurvivesTheWayToTheApiAndBack) {
   ASSERT_TRUE(spec.admission);
   EXPECT_EQ(*spec.admission, admission);
   EXPECT_FALSE(spec.admitted);
-  EXPECT_EQ(spec.quota_reserved_at, *parse_rfc3339("2026-11-29T16:00:00Z"));
+  EXPECT_EQ(*spec.quota_reserved_at, *parse_rfc3339("2026-11-29T16:00:00Z"));
   EXPECT_EQ(spec.pod_sets[0].quota_requests.at(ResourceName("cpu")), Amount(1500));
   EXPECT_EQ(spec.pod_sets[0].node_requests.at(ResourceName("pods")), Amount(1));
 }

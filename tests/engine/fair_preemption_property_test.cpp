@@ -135,7 +135,7 @@ class Judge {
   void remove(const Victim& victim, quota::UsageLog& log) {
     const WorkloadRecord& leaving = record(victim);
     state_.tree.remove_usage(state_.queue_node(leaving.queue),
-                             state_.tree.to_fr_amounts(leaving.usage), &log);
+                             state_.tree.to_fr_amounts(*leaving.usage), &log);
   }
 
   bool allowed(const Victim& victim, bool within) {

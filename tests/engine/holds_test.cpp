@@ -275,7 +275,7 @@ class RandomWorld {
     std::map<ClusterQueueName, Amount> kept;
     for (const auto& [key, record] : world.engine.state().workloads) {
       if (!record.holds_quota() || record.spec.protection.preemptible.value_or(true)) continue;
-      for (const auto& [what, amount] : record.usage) kept[record.queue] += amount;
+      for (const auto& [what, amount] : *record.usage) kept[record.queue] += amount;
     }
     const quota::QuotaTree& tree = world.engine.state().tree;
     for (const auto& [name, amount] : kept) {

@@ -90,7 +90,7 @@ TEST(PartialAdmission, PlanAndUsageHaveTheReducedCount) {
   EXPECT_EQ(admitted_counts(world, "job"), (Counts{6}));
   EXPECT_EQ(world.plan("job"), "n1 n1 n1 n2 n2 n2");
   const WorkloadRecord* record = world.engine.state().find(World::key("job"));
-  EXPECT_EQ(record->usage.at({FlavorName("h100"), gpu()}), Amount(6));
+  EXPECT_EQ(record->usage->at({FlavorName("h100"), gpu()}), Amount(6));
   world.finish("job");
   world.submit("other", {.pods = 2, .gpus = 3});
   world.settle();
