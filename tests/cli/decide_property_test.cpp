@@ -5,11 +5,12 @@
 #include "kube/codec/objects.hpp"
 #include "kube/codec/yaml.hpp"
 #include "tests/cli/fragment.hpp"
+#include "tests/rounds.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cstdint>
 #include <map>
 #include <random>
 #include <string>
@@ -189,9 +190,7 @@ void check_settled(const std::string& text) {
 }
 
 void check_fleets() {
-  // More of them by hand: MUSTER_SEEDS=1000.
-  const char* wanted = std::getenv("MUSTER_SEEDS");
-  const unsigned long seeds = wanted != nullptr ? std::stoul(wanted) : 40;
+  const std::uint64_t seeds = muster::test::rounds(40, 200);
   for (unsigned seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Fleet fleet(seed);

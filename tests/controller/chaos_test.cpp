@@ -4,12 +4,13 @@
 // that plays it again.
 
 #include "tests/controller/cluster.hpp"
+#include "tests/rounds.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cstdint>
 #include <random>
 
 namespace muster::controller::testing {
@@ -164,13 +165,9 @@ TEST_P(Chaos, EndsWithWholeGangsAndExactQuota) {
   EXPECT_THAT(day.cluster().broken_promises(), IsEmpty()) << "seed " << GetParam();
 }
 
-/// MUSTER_CHAOS_SEEDS=200 plays more days than the usual 16.
-std::uint32_t seeds() {
-  const char* wanted = std::getenv("MUSTER_CHAOS_SEEDS");
-  return wanted != nullptr ? static_cast<std::uint32_t>(std::strtoul(wanted, nullptr, 10)) : 16U;
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, Chaos, ::testing::Range(1U, 1U + seeds()));
+INSTANTIATE_TEST_SUITE_P(Seeds, Chaos,
+                         ::testing::Range(1U,
+                                          1U + static_cast<std::uint32_t>(test::rounds(16, 64))));
 
 }  // namespace
 }  // namespace muster::controller::testing

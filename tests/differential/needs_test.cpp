@@ -3,6 +3,7 @@
 
 #include "tests/differential/outcome.hpp"
 #include "tests/differential/worlds.hpp"
+#include "tests/rounds.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -164,8 +165,7 @@ Verdict verdict_with(std::vector<Json> objects, const std::vector<Need>& needs, 
 }
 
 TEST(Needs, AreWhatAdmits) {
-  const char* full = std::getenv("MUSTER_FULL");
-  const std::uint64_t seeds = full != nullptr && *full != '\0' ? 10'000 : 300;
+  const std::uint64_t seeds = test::rounds(300, 5'000);
   std::uint64_t tried = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const World world = world_of(seed);

@@ -3,19 +3,18 @@
 
 #include "tests/differential/outcome.hpp"
 #include "tests/differential/worlds.hpp"
+#include "tests/rounds.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 namespace muster::differential {
 namespace {
 
 TEST(OrderOfInput, DecidesNothing) {
-  const char* full = std::getenv("MUSTER_FULL");
-  const std::uint64_t seeds = full != nullptr && *full != '\0' ? 10'000 : 400;
+  const std::uint64_t seeds = test::rounds(400, 5'000);
   std::uint64_t compared = 0;
   std::uint64_t decided = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {

@@ -1,10 +1,10 @@
 // What is freed for a workload is kept for it; nobody goes twice for nothing.
 
 #include "tests/engine/world.hpp"
+#include "tests/rounds.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <random>
 
 namespace muster::engine::test {
@@ -184,9 +184,12 @@ TEST(Loops, WhoWasPreemptedIsNotPreemptedAgainUntilSomethingNewHappens) {
 
 class RandomWorld {
  public:
-  /// With `look_at_all` every pass looks at everything pending, whatever happened.
+  /// With `look_at_all` every pass looks at everything pending, whatever happened. Every third
+  /// world has fair sharing.
   explicit RandomWorld(unsigned seed, bool look_at_all = false)
-      : look_at_all_(look_at_all), random_(seed) {
+      : world(seed % 3 == 0 ? Options{.fair_sharing = FairSharing{}} : Options{}),
+        look_at_all_(look_at_all),
+        random_(seed) {
     elastic_ = chance(50);
     world.flavor("h100", {}, "", elastic_ ? Capacity::kElastic : Capacity::kFixed);
     if (!elastic_) world.nodes("n", 2 + below(4));
@@ -295,8 +298,7 @@ class RandomWorld {
 };
 
 unsigned worlds() {
-  const char* text = std::getenv("LOOP_WORLDS");
-  return text == nullptr ? 400U : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+  return static_cast<unsigned>(muster::test::rounds(400, 4'000));
 }
 
 TEST(Loops, NobodyGoesTwiceBetweenTwoArrivalsInAnyWorldAndEveryWorldComesToRest) {
@@ -318,7 +320,7 @@ TEST(Loops, NobodyGoesTwiceBetweenTwoArrivalsInAnyWorldAndEveryWorldComesToRest)
       }
       if (world.engine.state().fleet.slots() > 0) continue;
       // Another process over the same objects has nothing to add.
-      World next;
+      World next(world.engine.state().options);
       move_to(world, next);
       next.settle();
       EXPECT_EQ(next.log, Log{}) << "seed " << seed << ", epoch " << epoch;
@@ -329,7 +331,8 @@ TEST(Loops, NobodyGoesTwiceBetweenTwoArrivalsInAnyWorldAndEveryWorldComesToRest)
 }
 
 TEST(Arrivals, AreDecidedAsByALookAtEverything) {
-  for (unsigned seed = 1; seed <= worlds() && !testing::Test::HasFailure(); ++seed) {
+  for (unsigned seed = 1; seed <= muster::test::rounds(400, 2'000) && !testing::Test::HasFailure();
+       ++seed) {
     RandomWorld quick(seed);
     RandomWorld thorough(seed, true);
     for (int epoch = 0; epoch < 12; ++epoch) {
