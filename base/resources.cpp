@@ -98,6 +98,10 @@ bool Resources::is_zero() const {
   return std::all_of(amounts_.begin(), amounts_.end(), [](Amount a) { return a.is_zero(); });
 }
 
+bool Resources::any_negative() const {
+  return std::any_of(amounts_.begin(), amounts_.end(), [](Amount a) { return a.is_negative(); });
+}
+
 bool Resources::operator==(const Resources& other) const {
   const std::size_t extent = std::max(amounts_.size(), other.amounts_.size());
   for (std::size_t i = 0; i < extent; ++i) {

@@ -72,6 +72,7 @@ class Resources {
   [[nodiscard]] std::int64_t copies_in(const Resources& capacity) const;
 
   [[nodiscard]] bool is_zero() const;
+  [[nodiscard]] bool any_negative() const;
   [[nodiscard]] std::size_t extent() const { return amounts_.size(); }
   /// Equal as vectors: trailing zeros do not matter.
   bool operator==(const Resources& other) const;

@@ -390,6 +390,13 @@ void Controller::Impl::retry_later(WorkloadEntry& entry, Instant now) {
   schedule(entry.key, *entry.retry_at);
 }
 
+void Controller::Impl::on_pod_presumed(const Uid& pod, std::optional<NodeName> node, Instant now) {
+  now_ = now;
+  const PodRecord* const record = pods_.find(pod);
+  if (record == nullptr) return;
+  apply_pod_change(record->key.ns, pods_.presume(pod, std::move(node)), now);
+}
+
 void Controller::Impl::on_nodes_in_doubt(std::vector<NodeName> nodes, Instant now) {
   now_ = now;
   if (booted_) send(engine::NodesInDoubt{std::move(nodes)}, now);
@@ -527,6 +534,9 @@ void Controller::on_write_done(WriteId id, const WriteResult& result, Instant no
 }
 void Controller::on_nodes_in_doubt(std::vector<NodeName> nodes, Instant now) {
   impl_->on_nodes_in_doubt(std::move(nodes), now);
+}
+void Controller::on_pod_presumed(const Uid& pod, std::optional<NodeName> node, Instant now) {
+  impl_->on_pod_presumed(pod, std::move(node), now);
 }
 void Controller::on_hook_health(bool answers) {
   impl_->on_hook_health(answers);

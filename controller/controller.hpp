@@ -194,6 +194,9 @@ class Controller {
   void on_write_done(WriteId id, const WriteResult& result, Instant now);
   /// Nodes on which answered foreign pods may still land (from the extender's ledger).
   void on_nodes_in_doubt(std::vector<NodeName> nodes, Instant now);
+  /// An unbound pod that the scheduler seems to have sent to `node` and has not bound yet (from the
+  /// extender's ledger) takes its room there; nothing: it is not on its way any more.
+  void on_pod_presumed(const Uid& pod, std::optional<NodeName> node, Instant now);
   /// Whether our own pin webhook answers; pods are replaced only while it does (default true).
   void on_hook_health(bool answers);
   /// Ends a batch of inputs, or serves next_wakeup().

@@ -45,6 +45,7 @@ class Controller::Impl {
   void on_synced(ResourceKind kind, Instant now);
   void on_write_done(WriteId id, const WriteResult& result, Instant now);
   void on_nodes_in_doubt(std::vector<NodeName> nodes, Instant now);
+  void on_pod_presumed(const Uid& pod, std::optional<NodeName> node, Instant now);
   void on_hook_health(bool answers) { hook_answers_ = answers; }
   void on_tick(Instant now);
   void on_published(std::shared_ptr<const engine::Snapshot> snapshot, Instant now);

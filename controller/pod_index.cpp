@@ -14,24 +14,19 @@ bool has_gate(const kube::Pod& pod) {
   return std::find(gates.begin(), gates.end(), kAdmissionGate) != gates.end();
 }
 
-std::set<NodeName> pinned_nodes(const kube::Pod& pod) {
-  std::set<NodeName> names;
-  if (!pod.spec.constraints.required_affinity) return names;
-  for (const NodeSelectorTerm& term : *pod.spec.constraints.required_affinity) {
-    for (const SelectorRequirement& field : term.match_fields) {
-      if (field.op != SelectorRequirement::Operator::kIn) continue;
-      for (const std::string& name : field.values) names.insert(NodeName(name));
-    }
-  }
-  return names;
-}
-
 // Groups of plain pods are not served; they keep their gate.
 bool queues_for_itself(const kube::Pod& pod) {
   const std::string* managed = pod.meta.find_label(kManagedLabel);
   return (has_gate(pod) || (managed != nullptr && *managed == "true")) &&
          pod.meta.find_label(kPodGroupLabel) == nullptr &&
          pod.meta.find_annotation(kPodGroupLabel) == nullptr;
+}
+
+engine::PodUse presumed_use(const PodRecord& record) {
+  engine::PodUse use = *record.to_come;
+  use.node = *record.presumed;
+  use.owner_uid = record.member_of;
+  return use;
 }
 
 PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
@@ -48,7 +43,7 @@ PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
   record.deletion = pod.meta.deleted;
   record.rank = pod.rank();
   if (const std::string* pod_set = pod.meta.find_label(kPodSetLabel)) record.pod_set = *pod_set;
-  if (record.node.empty()) record.pins = pinned_nodes(pod);
+  if (record.node.empty()) record.pins = pod.pins();
   record.finalizers = pod.meta.finalizers;
   if (const std::string* at = pod.meta.find_annotation(kEvictAtAnnotation)) record.evict_at = *at;
   const kube::Condition* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget");
@@ -57,6 +52,9 @@ PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
     record.scheduler_preempted = disrupted->last_transition.value_or(Instant{});
   }
   record.use = to_pod_use(pod);
+  if (!record.use && !record.terminal && pod.spec.scheduling_gates.empty()) {
+    record.to_come = to_pod_use_on(NodeName(), pod);
+  }
   if (record.plain) {
     record.meta = pod.meta;
     if (record.gated) record.object = object;
@@ -94,6 +92,10 @@ PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool 
       record.released = owner_lives;
       if (record.use) record.use->owner_uid = record.member_of;
     }
+    if (record.to_come && known->second.presumed) {
+      record.presumed = known->second.presumed;
+      record.use = presumed_use(record);
+    }
     unlink(known->second);
   }
   if (record.use) {
@@ -118,6 +120,22 @@ PodChange PodIndex::erase(const PodKey& key, const Uid& uid) {
   const Uid erased = record.uid;
   unlink(record);
   pods_.erase(erased);
+  return change;
+}
+
+PodChange PodIndex::presume(const Uid& uid, std::optional<NodeName> node) {
+  PodChange change;
+  PodRecord* const record = find(uid);
+  if (record == nullptr || !record->to_come || record->presumed == node) return change;
+  record->presumed = std::move(node);
+  if (record->presumed) {
+    record->use = presumed_use(*record);
+    change.placed = record->use;
+  } else {
+    record->use.reset();
+    change.gone = uid;
+  }
+  change.member_of = record->member_of;
   return change;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Pods as far as the controller needs them: who belongs to whom, who takes room, who is stuck.
 
+#include "base/boxed.hpp"
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "engine/specs.hpp"
@@ -34,6 +35,10 @@ struct PodRecord {
   std::optional<Instant> scheduler_preempted;
   std::string evict_at;               ///< Its annotation muster.dev/evict-at; empty: none.
   std::optional<engine::PodUse> use;  ///< What the engine was told.
+  /// What it will take, its node left open; absent: gated, terminal, or known where.
+  Boxed<engine::PodUse> to_come;
+  /// With to_come: where it seems to be on its way to; see PodIndex::presume.
+  std::optional<NodeName> presumed;
   /// Kept for plain pods that were not started yet (they are patched), absent else.
   kube::Json object;
   kube::ObjectMeta meta;  ///< Of plain pods only.
@@ -61,6 +66,10 @@ class PodIndex {
   PodChange upsert(const kube::Pod& pod, const kube::Json& object, bool owner_lives);
   /// Nothing to do for an unknown pod or another uid (an empty uid means whatever is there).
   PodChange erase(const PodKey& key, const Uid& uid);
+
+  /// An unbound pod seems to be on its way to `node` and takes its room there until it is seen
+  /// elsewhere, or gone; nothing: it is not any more. Nothing to do for other pods.
+  PodChange presume(const Uid& uid, std::optional<NodeName> node);
 
   [[nodiscard]] const PodRecord* find(const Uid& uid) const;
   [[nodiscard]] PodRecord* find(const Uid& uid);

@@ -254,6 +254,10 @@ std::optional<engine::PodUse> to_pod_use(const kube::Pod& pod) {
   const bool bound = !pod.spec.node_name.empty();
   const NodeName& node = bound ? pod.spec.node_name : pod.nominated_node;
   if (node.empty()) return std::nullopt;
+  return to_pod_use_on(node, pod);
+}
+
+engine::PodUse to_pod_use_on(const NodeName& node, const kube::Pod& pod) {
   engine::PodUse use;
   use.uid = pod.meta.uid;
   use.key = PodKey{pod.meta.ns, pod.meta.name};
@@ -263,7 +267,7 @@ std::optional<engine::PodUse> to_pod_use(const kube::Pod& pod) {
   use.owner_uid = member_uid(pod);
   if (const std::string* pod_set = pod.meta.find_label(kPodSetLabel)) use.pod_set = *pod_set;
   use.rank = pod.rank();
-  use.nominated = !bound;
+  use.nominated = pod.spec.node_name.empty();
   use.terminating = pod.meta.deleted.has_value();
   return use;
 }

@@ -33,6 +33,8 @@ namespace muster::controller {
 
 /// The room a pod takes: bound and not terminal, or unbound with a nominated node. Nothing else.
 [[nodiscard]] std::optional<engine::PodUse> to_pod_use(const kube::Pod& pod);
+/// The room it takes on `node`: nominated, where it is not bound.
+[[nodiscard]] engine::PodUse to_pod_use_on(const NodeName& node, const kube::Pod& pod);
 
 /// What a stored Workload depends on besides itself.
 struct ObjectLookup {

@@ -305,6 +305,41 @@ std::vector<Uid> Ledger::blocking(const std::map<NodeName, ResourceList>& planne
   return blockers;
 }
 
+std::vector<std::shared_ptr<const ForeignAnswer>> Ledger::landed_unseen(const NodeName& node,
+                                                                        const Snapshot& snapshot,
+                                                                        Instant now) const {
+  std::vector<std::shared_ptr<const ForeignAnswer>> landed;
+  const NodeView* const view = snapshot.find_node(node.value());
+  if (view == nullptr) return landed;
+  const Resources room = view->unplanned_room();
+  if (room.any_negative()) return landed;
+  std::vector<std::shared_ptr<const ForeignAnswer>> open;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [sequence, uid] : answers_by_age_) {
+      const Entry& entry = answers_.at(uid);
+      const bool over = entry.answer->expires && *entry.answer->expires <= now;
+      if (!entry.bound_from && !over) open.push_back(entry.answer);
+    }
+  }
+  Resources together;
+  for (const auto& answer : open) {
+    if (!answer->nodes.contains(node.value()) || is_visible_on(*view, answer->uid)) continue;
+    if (!answer->requests.fits_in(room)) return {answer};
+    together += answer->requests;
+    landed.push_back(answer);
+    if (!together.fits_in(room)) return landed;
+  }
+  return {};
+}
+
+bool Ledger::is_open(const ForeignAnswer& answer) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = answers_.find(answer.uid);
+  return found != answers_.end() && found->second.answer.get() == &answer &&
+         !found->second.bound_from;
+}
+
 std::vector<NodeName> Ledger::nodes_in_doubt() const {
   std::vector<std::shared_ptr<const ForeignAnswer>> open;
   std::uint64_t version = 0;

@@ -175,6 +175,15 @@ class Ledger {
                                           std::uint64_t generation,
                                           const engine::Snapshot& snapshot, Instant now) const;
 
+  /// kube-scheduler has no room on `node` for a member whose slot is there, though the snapshot
+  /// shows some: the open answers that would explain it by having landed there unseen, oldest
+  /// first, no more than it takes. Empty: the node has room beside the plan for all of them, or it
+  /// is seen to have none.
+  [[nodiscard]] std::vector<std::shared_ptr<const ForeignAnswer>> landed_unseen(
+      const NodeName& node, const engine::Snapshot& snapshot, Instant now) const;
+  /// The pod was not asked about again since, nor bound, nor gone.
+  [[nodiscard]] bool is_open(const ForeignAnswer& answer) const;
+
   /// Nodes where an open answer may still land; sorted, each once. Assumed answers, which are about
   /// all nodes, are left out: a doubt about everything guides nobody.
   [[nodiscard]] std::vector<NodeName> nodes_in_doubt() const;

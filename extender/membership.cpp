@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,22 @@ std::optional<NodeName> find_slot(const kube::Pod& pod, const Membership& member
   }
   request.free = free_slots(pod_set);
   return ledger.reserve_slot(request);
+}
+
+std::optional<NodeName> find_refused_slot(const kube::Pod& pod, const engine::Snapshot& snapshot,
+                                          Ledger& ledger) {
+  if (!pod.spec.node_name.empty() || !pod.spec.scheduling_gates.empty() || pod.terminal()) {
+    return std::nullopt;
+  }
+  const kube::Condition* const scheduled = kube::find_condition(pod.conditions, "PodScheduled");
+  if (scheduled == nullptr || scheduled->status != "False") return std::nullopt;
+  const Membership membership = find_membership(pod, snapshot);
+  if (membership.pod_set == nullptr || !has_plan(membership)) return std::nullopt;
+  // Pinned to where its slot was before, it says nothing of where that is now.
+  const std::set<NodeName> pins = pod.pins();
+  const auto is_tried = [&](const NodeName& node) { return pins.contains(node); };
+  const auto slot = find_slot(pod, membership, snapshot, ledger, is_tried);
+  return slot && is_tried(*slot) ? slot : std::nullopt;
 }
 
 }  // namespace muster::extender

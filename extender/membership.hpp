@@ -40,4 +40,10 @@ struct Membership {
     const kube::Pod& pod, const Membership& membership, const engine::Snapshot& snapshot,
     Ledger& ledger, const std::function<bool(const NodeName&)>& is_offered);
 
+/// The slot of a member that kube-scheduler found no room for (PodScheduled is False). Nothing:
+/// that is not what the pod says, or it has no slot.
+[[nodiscard]] std::optional<NodeName> find_refused_slot(const kube::Pod& pod,
+                                                        const engine::Snapshot& snapshot,
+                                                        Ledger& ledger);
+
 }  // namespace muster::extender

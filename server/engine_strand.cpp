@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/overloaded.hpp"
+#include "extender/membership.hpp"
 #include "extender/wake.hpp"
 #include "kube/codec/objects.hpp"
 #include "server/clock.hpp"
@@ -147,6 +148,7 @@ void EngineStrand::finish_batch(Instant now) {
       doubt_ = doubt;
       controller_.on_nodes_in_doubt(std::move(doubt), now);
     }
+    presume_landed(now);
     controller_.on_tick(now);
   }
   published_ = engine_.publish();
@@ -166,7 +168,8 @@ void EngineStrand::finish_batch(Instant now) {
     }
   }
   std::optional<Instant> wakeup = leading_ ? controller_.next_wakeup() : std::nullopt;
-  if (leading_ && ledger_.stats().refusals > 0 && (!wakeup || *wakeup > next_wake_)) {
+  const bool watching = ledger_.stats().refusals > 0 || !presumed_.empty();
+  if (leading_ && watching && (!wakeup || *wakeup > next_wake_)) {
     wakeup = next_wake_;
   }
   const std::lock_guard lock(mutex_);
@@ -201,6 +204,31 @@ void EngineStrand::tell_ledger(std::uint64_t generation) {
   for (const Uid& uid : gone_pods_) ledger_.forget(uid);
   seen_pods_.clear();
   gone_pods_.clear();
+}
+
+// A pod that was answered before a plan was made may be on its way to a planned node for longer
+// than the barrier waits (design 2.4), unseen until it is bound. That kube-scheduler has no room
+// for the member whose slot is there tells of it: the plan is repaired around it.
+void EngineStrand::presume_landed(Instant now) {
+  for (auto known = presumed_.begin(); known != presumed_.end();) {
+    if (ledger_.is_open(*known->second)) {
+      ++known;
+      continue;
+    }
+    controller_.on_pod_presumed(known->first, std::nullopt, now);
+    known = presumed_.erase(known);
+  }
+  if (!published_) return;
+  for (const kube::Pod& pod : seen_pods_) {
+    const auto node = extender::find_refused_slot(pod, *published_, ledger_);
+    if (!node) continue;
+    for (auto& answer : ledger_.landed_unseen(*node, *published_, now)) {
+      log::info("{}/{} finds no room on {}: pod {} seems to be on its way there", pod.meta.ns,
+                pod.meta.name, *node, answer->uid);
+      controller_.on_pod_presumed(answer->uid, *node, now);
+      presumed_.insert_or_assign(answer->uid, std::move(answer));
+    }
+  }
 }
 
 void EngineStrand::assume_answers(Instant now) {

@@ -95,6 +95,7 @@ class EngineStrand {
   void tell_ledger(std::uint64_t generation);
   void note_pod(const ObjectInput& input);
   void assume_answers(Instant now);
+  void presume_landed(Instant now);
 
   Config config_;
   SnapshotSlot& slot_;
@@ -108,6 +109,8 @@ class EngineStrand {
   std::vector<kube::Pod> seen_pods_;  ///< Of this batch, for the ledger.
   std::vector<Uid> gone_pods_;
   std::map<Uid, kube::Pod> unbound_pods_;  ///< Until leadership: see assume_answers.
+  /// Pods that seem to be on their way to a node that was planned after they were answered.
+  std::map<Uid, std::shared_ptr<const extender::ForeignAnswer>> presumed_;
   std::shared_ptr<const engine::Snapshot> published_;
   std::vector<NodeName> doubt_;
   Instant next_wake_;

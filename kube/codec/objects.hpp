@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,8 @@ struct Pod {
   /// The pod's index in its gang: of a Job, pod group, replica, leader-worker group or stateful
   /// set, from labels then annotations. Nothing when there is none, or none that is a number.
   [[nodiscard]] std::optional<std::int64_t> rank() const;
+  /// The nodes that its required affinity names; empty: not pinned.
+  [[nodiscard]] std::set<NodeName> pins() const;
   [[nodiscard]] bool is_mirror() const;  ///< Static pod (kubernetes.io/config.mirror).
   [[nodiscard]] bool is_daemon() const;  ///< Controlled by a DaemonSet.
 };

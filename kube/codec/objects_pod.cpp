@@ -84,6 +84,18 @@ Result<Pod> decode_pod(const Json& object) {
   });
 }
 
+std::set<NodeName> Pod::pins() const {
+  std::set<NodeName> names;
+  if (!spec.constraints.required_affinity) return names;
+  for (const NodeSelectorTerm& term : *spec.constraints.required_affinity) {
+    for (const SelectorRequirement& field : term.match_fields) {
+      if (field.op != SelectorRequirement::Operator::kIn) continue;
+      for (const std::string& name : field.values) names.insert(NodeName(name));
+    }
+  }
+  return names;
+}
+
 std::optional<std::int64_t> Pod::rank() const {
   // The more specific first: a pod of a leader-worker set also has its stateful set's pod-index,
   // which counts something else.

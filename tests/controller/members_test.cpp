@@ -80,6 +80,40 @@ TEST(Members, APlannedNodeThatDiesBeforeTheBindIsReplacedAndTheJobDoesNotFail) {
   EXPECT_THAT(cluster.broken_promises(), IsEmpty());
 }
 
+TEST(Members, APlanIsRepairedAroundAPodThatIsOnItsWayToOneOfItsNodes) {
+  Cluster cluster;
+  add_fleet(cluster, 4);
+  cluster.api.scheduler_on = false;
+  cluster.add_job("gang", 3, "q", R"("backoffLimit": 0,)");
+  cluster.api.store(ResourceKind::kPod, json(R"({
+      "apiVersion": "v1", "kind": "Pod",
+      "metadata": {"namespace": "team", "name": "parked", "uid": "parked-uid"},
+      "spec": {"containers": [{"name": "main", "image": "i", "resources": {
+          "requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}]}})"));
+  for (int i = 0; i < 30; ++i) cluster.step();
+  const auto first_node = [&] {
+    const auto plan = cluster.workload_of("gang").admission->pod_sets.at(0).topology->domains;
+    return plan.at(0).values.at(0).substr(5);  // host-n0 -> n0
+  };
+  const std::string taken = first_node();
+  cluster.controller->on_pod_presumed(Uid("parked-uid"), NodeName(taken), cluster.now());
+  for (int i = 0; i < 60; ++i) cluster.step();
+  EXPECT_EQ(cluster.writes(WriteKind::kReplan), 1);
+  EXPECT_EQ(cluster.controller->stats().pods_replaced, 1U);
+  EXPECT_NE(first_node(), taken);
+  // Any news of the pod but where it is leaves it on its way.
+  Json pod = cluster.api.get(ResourceKind::kPod, "team", "parked");
+  cluster.api.store(ResourceKind::kPod,
+                    kube::merge_patch(pod, json(R"({"metadata":{"labels":{"a":"b"}}})")));
+  cluster.add_job("later", 1, "q");
+  for (int i = 0; i < 60; ++i) cluster.step();
+  EXPECT_FALSE(cluster.is_true("later", "Admitted")) << "there is no whole node left";
+  cluster.controller->on_pod_presumed(Uid("parked-uid"), std::nullopt, cluster.now());
+  for (int i = 0; i < 60; ++i) cluster.step();
+  EXPECT_TRUE(cluster.is_true("later", "Admitted"));
+  EXPECT_EQ(cluster.writes(WriteKind::kEvict), 0);
+}
+
 TEST(Members, PodsAreNotReplacedWhileOurPinWebhookDoesNotAnswer) {
   Cluster cluster;
   add_fleet(cluster, 4);

@@ -103,6 +103,57 @@ TEST(Barrier, APodThatIsBoundIsCountedByTheSnapshotInstead) {
   EXPECT_TRUE(ledger.blocking(plan("n1", 6), 2, world.build(3), kStart).empty());
 }
 
+std::vector<Uid> landed_on_n1(const Ledger& ledger, const engine::Snapshot& snapshot) {
+  std::vector<Uid> uids;
+  for (const auto& answer : ledger.landed_unseen(NodeName("n1"), snapshot, kStart)) {
+    uids.push_back(answer->uid);
+  }
+  return uids;
+}
+
+TEST(LandedUnseen, IsTheFirstAnswerThatDoesNotFitBesideThePlan) {
+  SnapshotBuilder world;
+  world.node("n1").node("n2");
+  const auto before = world.build(1);
+  world.gang("g", {"n1"}, 6);
+  const auto after = world.build(2);
+  Ledger ledger;
+  EXPECT_EQ(landed_on_n1(ledger, after), uids({}));
+  ledger.record(answer_of("elsewhere", world, before, 8, {"n2"}));
+  ledger.record(answer_of("small", world, before, 1, {"n1"}));
+  EXPECT_EQ(landed_on_n1(ledger, after), uids({})) << "6 planned and 1 leave room";
+  ledger.record(answer_of("big", world, before, 4, {"n1", "n2"}));
+  ledger.record(answer_of("other", world, before, 4, {"n1"}));
+  EXPECT_EQ(landed_on_n1(ledger, after), uids({"big"}));
+  EXPECT_EQ(landed_on_n1(ledger, before), uids({"small", "big", "other"})) << "1, 4 and 4 of 8";
+  // Seen there, it explains by itself that there is no room.
+  world.foreign("n1", "big", 4);
+  EXPECT_EQ(landed_on_n1(ledger, world.build(3)), uids({}));
+}
+
+TEST(LandedUnseen, IsOverWhenThePodIsAskedAgainOrBoundOrGone) {
+  SnapshotBuilder world;
+  world.node("n1");
+  const auto before = world.build(1);
+  Ledger ledger;
+  const auto open = [&] { return ledger.open_answers(Uid("x"), 1, kStart); };
+  ledger.record(answer_of("f", world, before, 4, {"n1"}));
+  const auto first = open().front();
+  EXPECT_TRUE(ledger.is_open(*first));
+  ledger.record(answer_of("f", world, before, 4, {"n1"}));
+  EXPECT_FALSE(ledger.is_open(*first));
+  const auto second = open().front();
+  kube::Pod bound = foreign_pod("f", 4);
+  bound.spec.node_name = NodeName("n1");
+  ledger.observe(bound, 2);
+  EXPECT_FALSE(ledger.is_open(*second));
+  ledger.record(answer_of("g", world, before, 4, {"n1"}));
+  const auto third = open().back();
+  EXPECT_TRUE(ledger.is_open(*third));
+  ledger.forget(Uid("g"));
+  EXPECT_FALSE(ledger.is_open(*third));
+}
+
 TEST(Barrier, ANewLeaderCountsUnboundForeignPodsEverywhereForTwoSeconds) {
   SnapshotBuilder world;
   world.node("n1");
