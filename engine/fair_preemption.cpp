@@ -392,7 +392,7 @@ class FairSearch {
         }
         const Taken returned = taken_[i];
         taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(i));
-        if (legal_with(returned.who.queue)) {
+        if (!state_.options.improvements.legal_as_a_whole || legal_with(returned.who.queue)) {
           put_back = true;
           continue;
         }

@@ -27,8 +27,11 @@ struct Improvements {
   bool holds = true;
   /// Nobody is preempted twice while nothing new happened.
   bool no_loops = true;
+  /// Under fair sharing no victim is put back where another that stays could then not be taken any
+  /// more; off: whoever is not needed is put back (semantics d).
+  bool legal_as_a_whole = true;
 
-  [[nodiscard]] static Improvements none() { return {false, false, false, false}; }
+  [[nodiscard]] static Improvements none() { return {false, false, false, false, false}; }
   bool operator==(const Improvements&) const = default;
 };
 

@@ -14,8 +14,11 @@ constexpr auto kInitial = FairStrategy::kLessThanInitialShare;
 /// Quota of one flavor that an autoscaler would fill, so that only quota decides.
 class FairWorld : public World {
  public:
-  explicit FairWorld(const Strategies& strategies = {kFinal, kInitial}, std::size_t budget = 0)
-      : World(Options{.settle_budget = budget, .fair_sharing = FairSharing{strategies}}) {
+  explicit FairWorld(const Strategies& strategies = {kFinal, kInitial}, std::size_t budget = 0,
+                     Improvements improvements = {})
+      : World(Options{.settle_budget = budget,
+                      .improvements = improvements,
+                      .fair_sharing = FairSharing{strategies}}) {
     flavor("h100", {}, "", Capacity::kElastic);
   }
 
@@ -293,6 +296,38 @@ TEST(FairSharing, NobodyGoesInVain) {
   // a asks 3: 375. b without b1 has 375, so b1 goes; b without b2 has 0 and c without c1 has 0: the
   // first strategy ends. The second: 375 < 500 takes c1, which is enough, so b1 stays.
   EXPECT_EQ(world.ask("a", 3), (Log{"evict c1 InCohortFairSharing for new", "admit new"}));
+}
+
+TEST(FairSharing, NobodyIsPutBackWhoMakesTheOthersIllegal) {
+  // a would have 7 - 3 of 7, as much as b: its own a1 goes, and then b1, since 1 < 4. They leave 7
+  // for 4, so a1 is not needed; but with it a1 is back at 4, and b1 may not be taken for that.
+  struct Case {
+    const char* says;
+    Improvements improvements;
+    Log evicted;
+  };
+  const std::vector<Case> cases{
+      {"a set is legal as a whole",
+       {},
+       {"evict a1 InClusterQueue for new", "evict b1 InCohortFairSharing for new"}},
+      {"with profile kueue whoever is not needed is put back",
+       Improvements::none(),
+       {"evict b1 InCohortFairSharing for new"}},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.says);
+    FairWorld world({kFinal, kInitial}, 0, each.improvements);
+    world.fair_queue(
+        "a",
+        {.nominal = 3, .preemption = {.within_cluster_queue = PreemptionPolicy::kLowerPriority}});
+    world.fair_queue("b", {.nominal = 0});
+    world.fair_queue("lender", {.nominal = 4});
+    world.running("a", {3});
+    world.running("b", {4});
+    Log evicted = world.ask("a", 4, 1);
+    std::erase_if(evicted, [](const std::string& line) { return !line.starts_with("evict"); });
+    EXPECT_EQ(evicted, each.evicted);
+  }
 }
 
 TEST(FairSharing, VictimsAndPreemptorsDoNotTakeTurns) {
