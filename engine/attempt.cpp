@@ -57,9 +57,10 @@ class Attempter {
  private:
   Attempt with_counts(std::vector<std::int64_t> counts) {
     options_.counts = std::move(counts);
-    options_.start.clear();
+    const auto scan = state_.scans.find(workload_.key);
+    options_.start = scan == state_.scans.end() ? ScanStart() : scan->second.next;
     Attempt first = try_once();
-    if (first.works()) return first;
+    if (first.works() || state_.options.peer.scans_go_on) return first;
     // A scan that stopped at a flavor which then leads nowhere goes on behind it (semantics b.7).
     std::size_t rescans = 0;
     for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {

@@ -14,6 +14,9 @@
 
 namespace muster::engine {
 
+/// PeerFacts::scans_go_on: after so many cycles without a change none will come.
+constexpr std::size_t kMostInVain = 8;
+
 /// A head with what was found for it when the pass began.
 struct Pass::Nomination {
   Head head;
@@ -57,7 +60,10 @@ void Pass::run_cycle(const std::vector<ClusterQueueName>& queues, std::vector<Ef
     if (const auto head = only_head(name)) nominations.emplace(name, nominate(*head));
   }
   for (const auto& [name, nomination] : nominations) heads_.push(nomination.head);
+  ++state_.cycles_in_vain;
   while (!heads_.empty()) commit(nominations.at(heads_.pop().queue), effects);
+  // Who is not parked since flavors are left is looked at again, but not for ever.
+  if (!state_.scans.empty() && state_.cycles_in_vain < kMostInVain) state_.want_pass();
 }
 
 void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
@@ -68,9 +74,11 @@ void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
   const Assignment& assignment = nomination.found.assignment;
   if (!nomination.found.works()) {
     if (assignment.mode == Mode::kPreempt) reserve_for(head, assignment);
+    const bool goes_on = keep_scan(record, assignment);
     if (strict) {
       cursors_.at(head.queue).turn(*record.pending_class).dropped = true;
-    } else {
+    } else if (!goes_on) {
+      state_.cycles_in_vain = 0;
       state_.parked[head.queue].insert(record.spec.key);
       state_.want_pass();
     }
@@ -78,8 +86,10 @@ void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
     if (strict) block_behind(head.queue, record.spec.key, effects);
     return;
   }
+  state_.scans.erase(record.spec.key);
   // What an earlier head of this pass took makes this one wait for the next pass.
   if (!still_fits(nomination)) return;
+  state_.cycles_in_vain = 0;
   if (assignment.mode == Mode::kFit) {
     Assignment placed = assignment;
     if (place_all(state_, record.spec, placed.admission, nullptr)) admit(record, placed, effects);
@@ -92,16 +102,29 @@ void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
 bool Pass::still_fits(const Nomination& nomination) {
   const quota::NodeIndex queue = state_.queue_node(nomination.head.queue);
   const Assignment& assignment = nomination.found.assignment;
-  if (assignment.mode == Mode::kFit) return state_.tree.fits(queue, assignment.amounts);
   Trial gone(state_);
-  for (const Victim& victim : *nomination.found.victims) {
-    // Two preemptors never count on the same victim.
-    WorkloadRecord& record = state_.workloads.at(victim.workload);
-    if (state_.evicting.contains(&record)) return false;
-    gone.remove(record);
+  if (assignment.mode == Mode::kPreempt) {
+    for (const Victim& victim : *nomination.found.victims) {
+      // Two preemptors never count on the same victim.
+      WorkloadRecord& record = state_.workloads.at(victim.workload);
+      if (state_.evicting.contains(&record)) return false;
+      gone.remove(record);
+    }
   }
-  gone.remove_leaving();
+  // Who fits starts at once: not on what those who are leaving still hold.
+  if (assignment.mode == Mode::kPreempt || state_.options.peer.leaving_is_gone) {
+    gone.remove_leaving();
+  }
   return state_.tree.fits(queue, assignment.amounts);
+}
+
+bool Pass::keep_scan(const WorkloadRecord& record, const Assignment& assignment) {
+  if (!state_.options.peer.scans_go_on) return false;
+  ScanProgress& scan = state_.scans[record.spec.key];
+  // Words that change are written to the status, and who is updated begins anew (row b3).
+  scan.next = scan.flaws == assignment.flaws ? assignment.rest : ScanStart();
+  scan.flaws = assignment.flaws;
+  return !assignment.rest.empty();
 }
 
 void Pass::reserve_for(const Head& head, const Assignment& assignment) {

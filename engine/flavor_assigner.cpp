@@ -62,14 +62,20 @@ Mode mode_of(Grade grade) {
   return grade == Grade::kNoFit ? Mode::kNoFit : Mode::kPreempt;
 }
 
+/// What flavors are preferred by.
+struct Taste {
+  FungibilitySpec::Preference preference;
+  bool viable_first = true;  ///< One without candidates is below every other.
+};
+
 /// Semantics b.6.
-bool preferred(const Rank& a, const Rank& b, FungibilitySpec::Preference preference) {
+bool preferred(const Rank& a, const Rank& b, const Taste& taste) {
   if (a.grade == Grade::kNoFit) return false;
   if (b.grade == Grade::kNoFit) return true;
   const bool a_viable = a.grade != Grade::kNoCandidates;
   const bool b_viable = b.grade != Grade::kNoCandidates;
-  if (a_viable != b_viable) return a_viable;
-  if (preference == FungibilitySpec::Preference::kBorrowingOverPreemption) {
+  if (taste.viable_first && a_viable != b_viable) return a_viable;
+  if (taste.preference == FungibilitySpec::Preference::kBorrowingOverPreemption) {
     return std::tie(b.grade, a.borrow_level) < std::tie(a.grade, b.borrow_level);
   }
   return std::tie(a.borrow_level, b.grade) < std::tie(b.borrow_level, a.grade);
@@ -95,8 +101,8 @@ struct Candidate {
   std::optional<Admission> planned;  ///< With kFit, unless quota only: this and all before, placed.
   Explanation why;
 
-  void lower(const Rank& to, FungibilitySpec::Preference preference) {
-    if (preferred(rank, to, preference)) rank = to;
+  void lower(const Rank& to, const Taste& taste) {
+    if (preferred(rank, to, taste)) rank = to;
     mode = std::min(mode, mode_of(to.grade));
     borrow_level = std::max(borrow_level, to.borrow_level);
   }
@@ -132,6 +138,7 @@ class Assigner {
         queue_(queue),
         options_(options),
         node_(state.queue_node(queue.name())),
+        taste_{queue.fungibility.preference, !state.options.peer.rank_is_all},
         own_only_(!state.protection_of(workload, queue.name()).preemptible.value_or(true)) {
     blank_.mode = Mode::kFit;
     blank_.admission.cluster_queue = queue_.name();
@@ -255,8 +262,14 @@ class Assigner {
       result.why = *error;
       return false;
     }
-    if (fails) add_causes(result.why, missing);
-    return !fails;
+    if (!fails) return true;
+    add_causes(result.why, missing);
+    // Nothing is remembered of pod sets that got no flavor (semantics b.7).
+    if (state_.options.peer.scans_go_on) {
+      std::erase_if(result.rest,
+                    [&](const auto& scan) { return scan.first.first == group.pod_sets.front(); });
+    }
+    return false;
   }
 
   /// Of several reasons the severest is what has to change first; all causes of it have to.
@@ -286,8 +299,8 @@ class Assigner {
     if (best.mode == Mode::kPreempt) {
       add_causes(result.why, best.why);
       result.mode = Mode::kPreempt;
-      needed_.insert(best.needed.begin(), best.needed.end());
     }
+    needed_.insert(best.needed.begin(), best.needed.end());
     result.borrow_level = std::max(result.borrow_level, best.borrow_level);
     if (best.planned) {
       result.admission = *best.planned;
@@ -346,6 +359,8 @@ class Assigner {
     const std::pair place(choice.group->pod_sets.front(), choice.resource_group);
     const auto start = options_.start.find(place);
     std::size_t next = start == options_.start.end() ? 0 : start->second;
+    const PeerFacts& peer = state_.options.peer;
+    std::vector<Explanation> flaws;
     Candidate best;
     best.mode = Mode::kNoFit;
     best.rank.grade = Grade::kNoFit;
@@ -354,15 +369,19 @@ class Assigner {
     while (next < flavors.size() && !stop) {
       Candidate candidate = judge(choice, flavors[next++], so_far);
       stop = stops_scan(candidate.rank, queue_.fungibility);
+      if (peer.scans_go_on) flaws.push_back(candidate.why);
       const bool milder = best.mode == Mode::kNoFit && candidate.mode == Mode::kNoFit &&
                           severity(candidate.why.reason) < severity(best.why.reason);
-      if (first || stop || milder ||
-          preferred(candidate.rank, best.rank, queue_.fungibility.preference)) {
+      if (first || stop || milder || preferred(candidate.rank, best.rank, taste_)) {
         best = std::move(candidate);
       }
       first = false;
     }
+    if (peer.rank_is_all && best.rank.grade == Grade::kFit) best.mode = Mode::kFit;
     if (best.mode != Mode::kNoFit && next < flavors.size()) so_far.rest[place] = next;
+    if (best.mode != Mode::kFit) {
+      so_far.flaws.insert(so_far.flaws.end(), flaws.begin(), flaws.end());
+    }
     return best;
   }
 
@@ -411,7 +430,7 @@ class Assigner {
     Candidate candidate;
     candidate.flavor = &quotas;
     if (const auto why = mismatch(choice, quotas.flavor)) {
-      candidate.lower({Grade::kNoFit, 0}, queue_.fungibility.preference);
+      candidate.lower({Grade::kNoFit, 0}, taste_);
       candidate.note(PendingReason::kNoMatchingFlavor, FlavorMismatch{quotas.flavor, *why});
       return candidate;
     }
@@ -438,26 +457,25 @@ class Assigner {
   /// Semantics b.4 for one resource; lowers the candidate.
   void judge_quota(const quota::FlavorResource& what, Amount asked, Candidate& candidate) {
     const quota::QuotaTree& tree = state_.tree;
-    const FungibilitySpec::Preference preference = queue_.fungibility.preference;
     const auto fr = tree.find_fr(what);
     const Amount before = fr && assumed_.contains(*fr) ? assumed_.at(*fr) : Amount();
     const Amount total = before + asked;
     if (!fr) {
       if (total.is_zero()) return;
-      candidate.lower({Grade::kNoFit, 0}, preference);
+      candidate.lower({Grade::kNoFit, 0}, taste_);
       candidate.note(PendingReason::kExceedsMaxQuota,
                      QuotaShortfall{what, total, Amount(), false, queue_.name().value()});
       return;
     }
     if (const auto ever = tree.limiting_node_ever(node_, *fr, total)) {
-      candidate.lower({Grade::kNoFit, 0}, preference);
+      candidate.lower({Grade::kNoFit, 0}, taste_);
       candidate.note(PendingReason::kExceedsMaxQuota,
                      QuotaShortfall{what, total, tree.potential(node_, *fr),
                                     !tree.is_queue(ever->node), tree.name(ever->node)});
       return;
     }
     if (const auto own = own_only_ ? tree.own_limit_ever(node_, *fr, total) : std::nullopt) {
-      candidate.lower({Grade::kNoFit, 0}, preference);
+      candidate.lower({Grade::kNoFit, 0}, taste_);
       candidate.note(PendingReason::kExceedsMaxQuota,
                      QuotaShortfall{what, total, total - own->missing, !tree.is_queue(own->node),
                                     tree.name(own->node), true});
@@ -468,7 +486,7 @@ class Assigner {
     if (own) now = own;
     const quota::BorrowLevel level = tree.borrow_level(node_, *fr, total);
     if (!now) {
-      candidate.lower({Grade::kFit, level.level}, preference);
+      candidate.lower({Grade::kFit, level.level}, taste_);
       return;
     }
     const bool may_preempt =
@@ -481,7 +499,7 @@ class Assigner {
     } else if (may_preempt && options_.quota_only) {
       rank.grade = Grade::kPreempt;
     }
-    candidate.lower(rank, preference);
+    candidate.lower(rank, taste_);
     candidate.note(PendingReason::kWaitingForQuota,
                    QuotaShortfall{what, total, total - now->missing, !tree.is_queue(now->node),
                                   tree.name(now->node), own.has_value()});
@@ -529,7 +547,7 @@ class Assigner {
     const bool hopeless = answer.oracle == Oracle::kNoCandidates;
     candidate.lower(
         hopeless ? Rank{Grade::kNoFit, 0} : Rank{grade_of(answer.oracle), answer.borrow_level},
-        queue_.fungibility.preference);
+        taste_);
   }
 
   State& state_;
@@ -537,6 +555,7 @@ class Assigner {
   const ClusterQueueSpec& queue_;
   const AssignOptions& options_;
   quota::NodeIndex node_;
+  Taste taste_;
   bool own_only_;  ///< It may not borrow: it is not preemptible.
   std::vector<PodSetGroup> groups_;
   Assignment blank_;  ///< Counts and usage, no flavors.

@@ -39,10 +39,6 @@ struct OracleAnswer {
 };
 using OracleFunction = std::function<OracleAnswer(const OracleQuery&)>;
 
-/// Where scans of flavors begin: the first pod set of a group and the index of a resource group ->
-/// index of the flavor. Absent: at the first one.
-using ScanStart = std::map<std::pair<std::size_t, std::size_t>, std::size_t>;
-
 struct Assignment {
   Mode mode = Mode::kNoFit;
   /// Flavors and usage; with kFit also the plan. Meaningless with kNoFit.
@@ -53,6 +49,8 @@ struct Assignment {
   Explanation why;  ///< Not kFit: what binds.
   /// Scans that stopped before their last flavor, and where they would go on.
   ScanStart rest;
+  /// PeerFacts::scans_go_on: what was wrong with each flavor, for those that are not a fit.
+  std::vector<Explanation> flaws;
 };
 
 struct AssignOptions {

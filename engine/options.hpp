@@ -35,6 +35,23 @@ struct Improvements {
   bool operator==(const Improvements&) const = default;
 };
 
+/// Where Kueue 0.17.0 departs from the queueing semantics, or muster does in every profile. All
+/// off, whatever the profile: the differential test switches on one at a time to show that it alone
+/// is what makes a world end differently. docs/parity.md says more of each. Only without
+/// Improvements::every_class.
+struct PeerFacts {
+  /// The rank of a flavor is all that counts of it (semantics b.4 to b.6, row b2): one without
+  /// candidates may be preferred to one that is viable, and one that ranks as a fit is taken for a
+  /// fit, even where one of its resources would need victims.
+  bool rank_is_all = false;
+  /// Scans of flavors go on behind the last one tried, over cycles (semantics b.7, row b3).
+  bool scans_go_on = false;
+  /// Who was chosen to leave in this cycle is gone for those behind it (semantics c.5a).
+  bool leaving_is_gone = false;
+  /// Shares are compared as floating point numbers, which differ where the fractions do not.
+  bool rounded_shares = false;
+};
+
 /// When a workload may take from a queue that borrows (semantics d, fair sharing). Shares are
 /// compared between the two children of the lowest cohort that holds both queues.
 enum class FairStrategy {
@@ -74,6 +91,7 @@ struct Options {
   /// `profile: kueue`.
   bool joint_flavors = true;
   Improvements improvements;
+  PeerFacts peer;
   /// How long a workload waits for its victims, beyond their checkpoint grace, before it looks for
   /// others.
   Duration hold_timeout = std::chrono::minutes(5);

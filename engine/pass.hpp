@@ -104,6 +104,9 @@ class Pass {
   [[nodiscard]] Nomination nominate(const Head& head);
   void commit(const Nomination& nomination, std::vector<Effect>& effects);
   [[nodiscard]] bool still_fits(const Nomination& nomination);
+  /// PeerFacts::scans_go_on, for who failed: whether flavors are left to scan. Who has some is not
+  /// parked.
+  [[nodiscard]] bool keep_scan(const WorkloadRecord& record, const Assignment& assignment);
   /// What a head that may preempt nobody could have keeps others out for this pass, unless it may
   /// reclaim it from anybody later (semantics c.5d).
   void reserve_for(const Head& head, const Assignment& assignment);

@@ -104,6 +104,7 @@ void State::ensure_tree() {
     }
   }
   tree = quota::QuotaTree::build(cohort_specs, queue_specs, {charged.begin(), charged.end()});
+  tree.round_shares(options.peer.rounded_shares);
   shares.clear();
   for (const auto& [queue, records] : holders) {
     // A deleted ClusterQueue has no place in the tree; its workloads still hold their nodes.
@@ -378,6 +379,9 @@ void State::release(WorkloadRecord& record, Phase next) {
   record.charged_to.reset();
   record.charged.clear();
   unpark_tree(record.queue);
+  for (auto& [key, scan] : scans) {
+    if (workloads.at(key).queue == record.queue) scan.next.clear();
+  }
   held_use_.erase(record.queue);
   holders[record.queue].erase(&record);
   evicting.erase(&record);
@@ -512,6 +516,7 @@ void State::unfile(WorkloadRecord& record) {
       queue != sticky.end() && queue->second == record.spec.key) {
     sticky.erase(queue);
   }
+  scans.erase(record.spec.key);
   PendingClass& same = *std::exchange(record.pending_class, nullptr);
   same.members.erase(&record);
   same.unannounced.erase(&record);

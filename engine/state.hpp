@@ -144,6 +144,16 @@ struct Hold {
   std::vector<topology::NodeUse> room;
 };
 
+/// Where scans of flavors begin: the first pod set of a group and the index of a resource group ->
+/// index of the flavor. Absent: at the first one.
+using ScanStart = std::map<std::pair<std::size_t, std::size_t>, std::size_t>;
+
+/// What is remembered of a pending workload that failed in a cycle (PeerFacts::scans_go_on).
+struct ScanProgress {
+  ScanStart next;                  ///< Where the next cycle goes on.
+  std::vector<Explanation> flaws;  ///< What was wrong with the flavors that were looked at.
+};
+
 /// Why a ClusterQueue admits nothing.
 struct QueueProblem {
   std::string reason;  ///< The API's word: `Stopped`, `FlavorNotFound`, …
@@ -193,6 +203,10 @@ class State {
   /// What is kept for them. Only while a pass is open.
   std::map<WorkloadKey, Hold> holds;
   // Without Improvements::every_class only.
+  /// PeerFacts::scans_go_on: of pending workloads that failed in the last cycle they were in.
+  std::map<WorkloadKey, ScanProgress> scans;
+  /// Cycles since somebody started, had to leave or was parked.
+  std::size_t cycles_in_vain = 0;
   /// By queue: who failed, until something in its tree becomes free or changes.
   std::map<ClusterQueueName, std::set<WorkloadKey>> parked;
   /// By queue: whom others were preempted for, the last one; first until it leaves the queue.

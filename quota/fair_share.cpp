@@ -36,8 +36,8 @@ std::uint64_t non_negative(std::int64_t value) {
 }  // namespace
 
 FairShare::FairShare(Amount over, Amount lendable, FairWeight weight, bool borrowing,
-                     std::optional<FrId> dominant)
-    : weight_nanos_(non_negative(weight.nanos)), borrowing_(borrowing) {
+                     std::optional<FrId> dominant, bool rounded)
+    : weight_nanos_(non_negative(weight.nanos)), borrowing_(borrowing), rounded_(rounded) {
   MUSTER_ASSERT(!over.is_negative() && !lendable.is_negative(), "share {} of {}", over, lendable);
   if (over.is_zero() || lendable.is_zero()) return;
   over_ = non_negative(over.value());
@@ -60,8 +60,19 @@ std::strong_ordering FairShare::compare(const FairShare& other) const {
   if (is_zero() || other.is_zero()) return other.is_zero() <=> is_zero();
   if (is_infinite() != other.is_infinite()) return is_infinite() <=> other.is_infinite();
   if (is_infinite()) return compare_fractions(over_, lendable_, other.over_, other.lendable_);
+  if (rounded_ && other.rounded_) {
+    const double left = ratio();
+    const double right = other.ratio();
+    if (left < right) return std::strong_ordering::less;
+    return left > right ? std::strong_ordering::greater : std::strong_ordering::equal;
+  }
   return product(over_, other.lendable_, other.weight_nanos_) <=>
          product(other.over_, lendable_, weight_nanos_);
+}
+
+double FairShare::ratio() const {
+  const double weight = static_cast<double>(weight_nanos_) / 1e9;
+  return static_cast<double>(over_) * 1000.0 / static_cast<double>(lendable_) / weight;
 }
 
 FairShare dominant_share(const QuotaTree& tree, NodeIndex node) {
@@ -93,7 +104,7 @@ FairShare dominant_share(const QuotaTree& tree, NodeIndex node) {
       best = FrId(begin);
     }
   }
-  return FairShare(best_over, best_lendable, weight, borrowing, best);
+  return FairShare(best_over, best_lendable, weight, borrowing, best, tree.rounded_shares());
 }
 
 Amount lendable(const QuotaTree& tree, NodeIndex node, FrId fr) {

@@ -1,6 +1,6 @@
 #pragma once
 // Dominant resource share of queueing semantics (e): how much of what could be lent a node borrows,
-// over its weight. Exact fractions; no floating point reaches a comparison.
+// over its weight. Exact fractions; no floating point reaches a comparison, unless asked for.
 
 #include "quota/quota_tree.hpp"
 
@@ -17,8 +17,9 @@ class FairShare {
   /// Share 0, not borrowing.
   FairShare() = default;
   /// `over` and `lendable` must not be negative; `over` counts only where `lendable` is positive.
+  /// `rounded`: QuotaTree::rounded_shares.
   FairShare(Amount over, Amount lendable, FairWeight weight, bool borrowing,
-            std::optional<FrId> dominant);
+            std::optional<FrId> dominant, bool rounded = false);
 
   /// The node uses more than its subtree quota of something, be it of nothing lendable.
   [[nodiscard]] bool borrowing() const { return borrowing_; }
@@ -31,7 +32,8 @@ class FairShare {
   /// the share is zero.
   [[nodiscard]] std::optional<FrId> dominant() const { return dominant_; }
 
-  /// By value. Infinite is above all finite; two infinite shares compare by over / lendable.
+  /// By value. Infinite is above all finite; two infinite shares compare by over / lendable. Exact,
+  /// unless rounded.
   [[nodiscard]] std::strong_ordering compare(const FairShare& other) const;
   friend bool operator<(const FairShare& a, const FairShare& b) { return a.compare(b) < 0; }
   friend bool operator>(const FairShare& a, const FairShare& b) { return a.compare(b) > 0; }
@@ -40,10 +42,13 @@ class FairShare {
   friend bool operator==(const FairShare& a, const FairShare& b) { return a.compare(b) == 0; }
 
  private:
+  [[nodiscard]] double ratio() const;
+
   std::uint64_t over_ = 0;
   std::uint64_t lendable_ = 1;
   std::uint64_t weight_nanos_ = 1'000'000'000;
   bool borrowing_ = false;
+  bool rounded_ = false;
   std::optional<FrId> dominant_;
 };
 

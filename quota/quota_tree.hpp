@@ -125,6 +125,10 @@ class QuotaTree {
   /// Queue or empty cohort: 0; else the longest path down to a leaf, at least 1.
   [[nodiscard]] std::int64_t height(NodeIndex node) const { return at(node).height; }
   [[nodiscard]] FairWeight fair_weight(NodeIndex node) const { return at(node).fair_weight; }
+  /// Shares are compared as floating point numbers, with their rounding: as Kueue 0.17.0 does.
+  /// False in a new tree.
+  [[nodiscard]] bool rounded_shares() const { return rounded_shares_; }
+  void round_shares(bool rounded) { rounded_shares_ = rounded; }
 
   // Quota: fixed at build.
   /// The node's own spec, or for a cohort any spec below it, names this flavor resource.
@@ -239,6 +243,7 @@ class QuotaTree {
   std::vector<QuotaCell> quota_;   ///< Node-major matrix, nodes x frs.
   std::vector<ExactUsage> usage_;  ///< Same shape.
   std::vector<TreeProblem> problems_;
+  bool rounded_shares_ = false;
 };
 
 }  // namespace muster::quota

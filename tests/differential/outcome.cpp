@@ -76,15 +76,17 @@ std::string list_of(const std::vector<kube::Json>& objects) {
       .dump();
 }
 
-Decided decide_world(const std::string& manifests, const std::string& configuration) {
+Decided decide_world(const std::string& manifests, const std::string& configuration,
+                     const engine::PeerFacts& facts) {
   const cli::Config config = value_of(cli::parse_config(configuration));
   cli::Manifests parsed = value_of(cli::parse_manifests({{"world.json", manifests}}));
   cli::Input input = value_of(cli::decode_input(std::move(parsed.objects)));
   cli::World world = value_of(cli::build_world(std::move(input), config.queueing));
   const Instant now = parse_rfc3339("2026-03-01T01:00:00Z").value();
   Decided decided;
-  const engine::Options options = cli::under_profile(
+  engine::Options options = cli::under_profile(
       config.server.profile.value_or(cli::Profile::kMuster), config.queueing.engine);
+  options.peer = facts;
   const auto outcome = cli::run_decide(world, options, now, {.check_invariants = true});
   if (!outcome) {
     decided.outcome = "endless";

@@ -5,6 +5,7 @@
 // first rule (`!2R`). `endless` for a world that never settles.
 
 #include "cli/decision_report.hpp"
+#include "engine/options.hpp"
 #include "kube/codec/json.hpp"
 #include "tests/differential/worlds.hpp"
 
@@ -24,6 +25,7 @@ struct Decided {
 [[nodiscard]] std::string list_of(const std::vector<kube::Json>& objects);
 
 /// `muster decide` on these manifests. Throws when they are not even read.
-[[nodiscard]] Decided decide_world(const std::string& manifests, const std::string& configuration);
+[[nodiscard]] Decided decide_world(const std::string& manifests, const std::string& configuration,
+                                   const engine::PeerFacts& facts = {});
 
 }  // namespace muster::differential

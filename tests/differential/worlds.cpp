@@ -255,7 +255,6 @@ class Generator {
     if (partial_ && random_.chance(50)) {
       result.count = 2 + random_.below(4);
       result.min_count = 1 + random_.below(result.count);
-      world_.partial_admission = true;
     }
     for (const Group& group : groups_) {
       for (const std::string& resource : group.resources) {
@@ -377,7 +376,6 @@ class Generator {
       std::vector<PodSet> pod_sets{pod_set()};
       if (pod_sets[0].min_count == 0 && random_.chance(12)) {
         pod_sets.push_back(pod_set());
-        world_.two_pod_sets = true;
         if (pod_sets[1].min_count > 0) pod_sets[1].min_count = 0;
       }
       std::vector<std::string> texts;

@@ -15,8 +15,6 @@ struct World {
   std::string manifests;
   bool fair_sharing = false;
   std::vector<std::string> strategies;  ///< preemptionStrategies; empty: the default.
-  bool partial_admission = false;       ///< Some pod set has a minCount.
-  bool two_pod_sets = false;            ///< Some workload has two.
   bool ties = false;                    ///< Some workloads are of the same age.
 };
 

@@ -125,6 +125,17 @@ TEST(FairShare, ComparesThirdsExactly) {
   EXPECT_FALSE(share_of("a", 5) < share_of("b", 5));  // 222.2 < 222.2
 }
 
+TEST(FairShare, RoundsOnlyWhereAskedTo) {
+  // 3 / 18 / 3 = 1 / 18, but 3000.0 / 18 / 3 = 55.55555555555555 and 1000.0 / 18 is ...56.
+  const auto share = [](std::int64_t over, std::int64_t nanos, bool rounded) {
+    return FairShare(Amount(over), Amount(18), weight(nanos), true, std::nullopt, rounded);
+  };
+  EXPECT_EQ(share(3, 3 * kOne, false), share(1, kOne, false));
+  EXPECT_LT(share(3, 3 * kOne, true), share(1, kOne, true));
+  EXPECT_EQ(share(2, 2 * kOne, true), share(1, kOne, true));
+  EXPECT_LT(share(2, kOne, true), share(1, 0, true));
+}
+
 TEST(FairShare, OrdersZeroFiniteAndInfinite) {
   const auto share = [](std::int64_t over, std::int64_t lendable, std::int64_t nanos) {
     return FairShare(Amount(over), Amount(lendable), weight(nanos), over > 0, std::nullopt);
