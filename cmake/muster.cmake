@@ -38,16 +38,6 @@ function(muster_library name)
   set_target_properties(muster_${name} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
 
-# muster_allocator(<program>): malloc and free of mimalloc in place of the C library's (decision 0007).
-# Sanitizers bring their own. Call it before other libraries are linked: the first malloc counts.
-function(muster_allocator program)
-  if(MUSTER_SANITIZE)
-    return()
-  endif()
-  find_package(mimalloc 2.0 REQUIRED)
-  target_link_libraries(${program} PRIVATE -Wl,--no-as-needed mimalloc)
-endfunction()
-
 # muster_test(<name> <labels> [dependency targets...]): one GoogleTest program from every *_test.cpp
 # of the folder; each TEST is a ctest case.
 function(muster_test name labels)

@@ -15,14 +15,36 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
+#include <cstdlib>
 #include <functional>
+#include <malloc.h>
 #include <map>
+#include <new>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <variant>
 #include <vector>
+
+namespace {
+
+/// What is allocated and not freed, as large as the allocator made it.
+std::size_t live_bytes = 0;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* const block = std::malloc(size);
+  if (block == nullptr) throw std::bad_alloc();
+  live_bytes += malloc_usable_size(block);
+  return block;
+}
+void operator delete(void* block) noexcept {
+  if (block != nullptr) live_bytes -= malloc_usable_size(block);
+  std::free(block);
+}
+void operator delete(void* block, std::size_t) noexcept {
+  operator delete(block);
+}
 
 namespace muster::engine {
 namespace {
@@ -369,25 +391,17 @@ void bench_curve() {
 void bench_memory() {
   World world;
   for (int i = 0; i < 50; ++i) world.queue(queue_name(i), QueueOptions{});
-  const auto in_use =
-      [] {  // What the system gave to the process: what the allocator wastes counts.
-        std::ifstream pages("/proc/self/statm");
-        std::size_t size = 0;
-        std::size_t resident = 0;
-        pages >> size >> resident;
-        return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-      };
   const auto submit = [&](int count) {
     for (int i = 0; i < count; ++i) world.submit(shaped(i, queue_name(i % 50)));
     (void)world.settle();
   };
   submit(3'000);
   world.publish();
-  const std::size_t before = in_use();
+  const std::size_t before = live_bytes;
   const int more = 100'000;
   submit(more);
   fmt::print("memory: {} bytes per pending workload of a known shape\n",
-             (in_use() - before) / static_cast<std::size_t>(more));
+             (live_bytes - before) / static_cast<std::size_t>(more));
 }
 
 int run_all(const std::vector<std::string>& chosen) {
