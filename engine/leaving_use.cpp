@@ -40,7 +40,7 @@ void LeavingUse::add(const State& state, const WorkloadRecord& record) {
   }
   each_use(state, record,
            [&](topology::NodeIndex node, topology::UseKind kind, const Resources& amount) {
-             Resources& sum = nodes[node][static_cast<std::size_t>(kind)];
+             Resources& sum = nodes[{node, kind}];
              sum += amount;
              too_large = too_large || any_unlimited(sum);
            });

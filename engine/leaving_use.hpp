@@ -6,8 +6,8 @@
 #include "quota/quota_tree.hpp"
 #include "topology/fleet.hpp"
 
-#include <array>
 #include <map>
+#include <utility>
 
 namespace muster::engine {
 
@@ -15,8 +15,8 @@ class State;
 struct WorkloadRecord;
 
 struct LeavingUse {
-  std::map<quota::NodeIndex, quota::FrAmounts> quota;             ///< By ClusterQueue.
-  std::map<topology::NodeIndex, std::array<Resources, 2>> nodes;  ///< By topology::UseKind.
+  std::map<quota::NodeIndex, quota::FrAmounts> quota;  ///< By ClusterQueue.
+  std::map<std::pair<topology::NodeIndex, topology::UseKind>, Resources> nodes;
   /// A sum is beyond what can be counted: each has to be taken away by itself.
   bool too_large = false;
 

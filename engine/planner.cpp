@@ -77,13 +77,13 @@ NodesShortfall shortfall_of(const State& state, const PodSetSpec& pod_set,
   }
   // What no node offers has no name in the table, the pod set knows it. Where the table is full
   // that is no fault of the nodes.
+  const ResourceName* const unoffered =
+      state.resources.full() ? nullptr : state.resources.first_unknown(pod_set.node_requests);
   const auto add = [&](const auto& by_id, std::map<ResourceName, std::int64_t>& by_name) {
     for (const auto& [id, count] : by_id) {
-      const bool unoffered = id == ResourceTable::kUnoffered;
-      const ResourceName* const unknown =
-          unoffered ? state.resources.first_unknown(pod_set.node_requests) : nullptr;
-      if (unoffered && (unknown == nullptr || state.resources.full())) continue;
-      by_name[unoffered ? *unknown : state.resources.name(id)] += count;
+      const ResourceName* const name =
+          id == ResourceTable::kUnoffered ? unoffered : &state.resources.name(id);
+      if (name != nullptr) by_name[*name] += count;
     }
   };
   add(unplaceable.too_small, shortfall.too_small);

@@ -43,11 +43,8 @@ void Trial::remove_leaving() {
     return;
   }
   for (const auto& [queue, amounts] : leaving.quota) discharge(queue, amounts);
-  for (const auto& [node, use] : leaving.nodes) {
-    for (const auto kind : {topology::UseKind::kPlanned, topology::UseKind::kForeign}) {
-      const Resources& amount = use[static_cast<std::size_t>(kind)];
-      if (!amount.is_zero()) state_.fleet.release(node, kind, amount, &use_log_);
-    }
+  for (const auto& [where, amount] : leaving.nodes) {
+    state_.fleet.release(where.first, where.second, amount, &use_log_);
   }
 }
 
