@@ -256,8 +256,7 @@ std::vector<std::shared_ptr<const ForeignAnswer>> Ledger::open_answers(const Uid
   std::vector<Uid> over;
   for (const auto& [sequence, uid] : answers_by_age_) {
     const Entry& entry = answers_.at(uid);
-    if ((entry.bound_from && *entry.bound_from <= generation) ||
-        (entry.answer->expires && *entry.answer->expires <= now)) {
+    if (entry.is_over(generation, now)) {
       over.push_back(uid);
     } else if (uid != except) {
       open.push_back(entry.answer);
@@ -276,8 +275,7 @@ std::vector<Uid> Ledger::blocking(const std::map<NodeName, ResourceList>& planne
     for (const auto& [sequence, uid] : answers_by_age_) {
       const Entry& entry = answers_.at(uid);
       if (entry.answer->generation >= generation) continue;
-      if (entry.bound_from && *entry.bound_from <= snapshot.generation) continue;
-      if (entry.answer->expires && *entry.answer->expires <= now) continue;
+      if (entry.is_over(snapshot.generation, now)) continue;
       older.push_back(entry.answer);
     }
   }
@@ -318,8 +316,10 @@ std::vector<std::shared_ptr<const ForeignAnswer>> Ledger::landed_unseen(const No
     const std::lock_guard lock(mutex_);
     for (const auto& [sequence, uid] : answers_by_age_) {
       const Entry& entry = answers_.at(uid);
-      const bool over = entry.answer->expires && *entry.answer->expires <= now;
-      if (!entry.bound_from && !over) open.push_back(entry.answer);
+      // Bound, it is seen where it is as soon as a snapshot shows it.
+      if (!entry.bound_from && !entry.is_over(snapshot.generation, now)) {
+        open.push_back(entry.answer);
+      }
     }
   }
   Resources together;

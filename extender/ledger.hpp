@@ -210,6 +210,11 @@ class Ledger {
     /// Bound, as shown by snapshots from this generation on.
     std::optional<std::uint64_t> bound_from;
     std::uint64_t sequence = 0;
+    /// For whoever looks at the snapshot of `generation`: seen bound there, or void by now.
+    [[nodiscard]] bool is_over(std::uint64_t generation, Instant now) const {
+      return (bound_from && *bound_from <= generation) ||
+             (answer->expires && *answer->expires <= now);
+    }
   };
   using Group = std::pair<Uid, PodSetName>;  ///< Owner, pod set.
   struct Slot {
