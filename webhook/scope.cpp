@@ -18,10 +18,11 @@ Queueing queueing_of(const kube::ObjectMeta& meta, const Namespace& ns, const Sn
 }
 
 /// None for a namespace that the snapshot does not know yet.
-LabelMap labels_of(const Namespace& ns, const Snapshot& snapshot) {
-  if (!snapshot.queues) return {};
+const LabelMap& labels_of(const Namespace& ns, const Snapshot& snapshot) {
+  static const LabelMap kNone;
+  if (!snapshot.queues) return kNone;
   const auto found = snapshot.queues->namespaces.find(ns);
-  return found == snapshot.queues->namespaces.end() ? LabelMap() : found->second;
+  return found == snapshot.queues->namespaces.end() ? kNone : found->second;
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ bool is_in_scope(const Namespace& ns, const Snapshot& snapshot, const WebhookOpt
 }
 
 bool is_given_over(const Namespace& ns, const Snapshot& snapshot) {
-  const LabelMap labels = labels_of(ns, snapshot);
+  const LabelMap& labels = labels_of(ns, snapshot);
   const auto label = labels.find(kGivenOverLabel);
   return label != labels.end() && label->second == "true";
 }
