@@ -3,6 +3,7 @@
 
 #include "tests/differential/outcome.hpp"
 #include "tests/differential/worlds.hpp"
+#include "tests/rounds.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -139,8 +140,7 @@ TEST(Differential, WorldsEndAsWithThePeer) {
 // The facts are what the peer does, and not only something that happens to give the same end: all
 // of them together leave no world different.
 TEST(Differential, WithAllFactsWorldsEndAsWithThePeer) {
-  const char* full = std::getenv("MUSTER_FULL");
-  const std::size_t step = full != nullptr && *full != '\0' ? 1 : 9;
+  const std::size_t step = test::is_full_run() ? 1 : 9;
   const std::vector<Stored> all = stored_answers();
   std::size_t compared = 0;
   for (std::size_t i = 0; i < all.size(); i += step) {

@@ -44,13 +44,19 @@ TEST(Slots, ARankBoundBesideThePlanUsesUpASlotAllTheSame) {
   EXPECT_EQ(nodes.at(1), NodeName("elsewhere"));
 }
 
+/// `gang` is planned on the first `pods` of nodes n1, n2, …, a node for each pod, and has all
+/// quota.
+void start_gang(World& world, int nodes, std::int64_t pods) {
+  world.flavor("h100");
+  world.nodes("n", nodes);
+  world.queue("a", {.nominal = 8 * pods});
+  world.submit("gang", {.pods = pods});
+  world.settle();
+}
+
 TEST(Plans, PodsOfTheGangTakeItsSlotsAndCountOnce) {
   World world;
-  world.flavor("h100");
-  world.nodes("n", 2);
-  world.queue("a", {.nominal = 16});
-  world.submit("gang", {.pods = 2});
-  world.settle();
+  start_gang(world, 2, 2);
   world.pod("gang-0", "n1", 8, "gang", 0);
   world.pod("gang-1", "n2", 8, "gang", 1);
   const auto snapshot = world.engine.publish();
@@ -64,22 +70,14 @@ TEST(Plans, PodsOfTheGangTakeItsSlotsAndCountOnce) {
 
 TEST(Plans, APodBoundBesideThePlanCountsWhereItIs) {
   World world;
-  world.flavor("h100");
-  world.nodes("n", 3);
-  world.queue("a", {.nominal = 16});
-  world.submit("gang", {.pods = 2});
-  world.settle();
+  start_gang(world, 3, 2);
   world.pod("gang-0", "n3", 8, "gang", 0);
   EXPECT_FALSE(world.engine.publish()->find_node("n3")->foreign.is_zero());
 }
 
 TEST(Plans, ALostNodeIsReplacedInTheSamePlaceOfTheOrder) {
   World world;
-  world.flavor("h100");
-  world.nodes("n", 4);
-  world.queue("a", {.nominal = 24});
-  world.submit("gang", {.pods = 3});
-  world.settle();
+  start_gang(world, 4, 3);
   ASSERT_EQ(world.plan("gang"), "n1 n2 n3");
   world.pod("gang-2", "n3", 8, "gang", 2);
   world.send(NodeDeleted{NodeName("n1")});
@@ -91,11 +89,7 @@ TEST(Plans, ALostNodeIsReplacedInTheSamePlaceOfTheOrder) {
 
 TEST(Plans, RoomTakenByAForeignPodIsPlannedAnew) {
   World world;
-  world.flavor("h100");
-  world.nodes("n", 3);
-  world.queue("a", {.nominal = 16});
-  world.submit("gang", {.pods = 2});
-  world.settle();
+  start_gang(world, 3, 2);
   world.pod("thief", "n2", 1);
   world.settle();
   EXPECT_EQ(world.plan("gang"), "n1 n3");
@@ -103,11 +97,7 @@ TEST(Plans, RoomTakenByAForeignPodIsPlannedAnew) {
 
 TEST(Plans, PodsThatOverfillANodeWithWhatTheGangDoesNotAskForLeaveItAlone) {
   World world;
-  world.flavor("h100");
-  world.nodes("n", 3);
-  world.queue("a", {.nominal = 16});
-  world.submit("gang", {.pods = 2});
-  world.settle();
+  start_gang(world, 3, 2);
   world.log.clear();
   PodUse crowd;  // Bound past the scheduler: more CPU than there is, which the gang has no part in.
   crowd.uid = Uid("pod-crowd");
@@ -123,11 +113,7 @@ TEST(Plans, PodsThatOverfillANodeWithWhatTheGangDoesNotAskForLeaveItAlone) {
 
 TEST(Plans, WithoutOtherRoomTheWholeGangGoes) {
   World world;
-  world.flavor("h100");
-  world.nodes("n", 2);
-  world.queue("a", {.nominal = 16});
-  world.submit("gang", {.pods = 2});
-  world.settle();
+  start_gang(world, 2, 2);
   world.pod("gang-0", "n1", 8, "gang", 0);
   world.node("n2", 8, {}, false);
   world.settle();
