@@ -1,7 +1,6 @@
 #include "engine/attempt.hpp"
 
 #include "engine/planner.hpp"
-#include "engine/trial.hpp"
 
 #include <algorithm>
 
@@ -116,22 +115,10 @@ class Attempter {
     return find_victims(state_, request, work_);
   }
 
-  /// The victims, and those who are leaving already.
-  void remove_all(Trial& gone, const std::vector<Victim>& victims) const {
-    gone.remove_leaving();
-    for (const Victim& victim : victims) {
-      if (victim.hold) {
-        gone.remove(state_.holds.at(victim.workload));
-      } else {
-        gone.remove(state_.workloads.at(victim.workload));
-      }
-    }
-  }
-
   [[nodiscard]] bool holds_without(const std::vector<Victim>& victims,
                                    const std::function<bool()>& question) const {
     Trial gone(state_);
-    remove_all(gone, victims);
+    remove_victims(gone, victims);
     return question();
   }
 
@@ -145,7 +132,7 @@ class Attempter {
       own = own || (victims->empty() && record->queue == queue_.name());
     }
     for (const Victim& victim : *victims) own = own || victim.own_queue;
-    remove_all(gone, *victims);
+    remove_victims(gone, *victims);
     return {own ? Oracle::kOwnQueue : Oracle::kOtherQueuesOnly, highest_level(state_, query)};
   }
 
@@ -169,6 +156,18 @@ std::int64_t slack(const PodSetSpec& pod_set) {
 }
 
 }  // namespace
+
+void remove_victims(Trial& gone, const std::vector<Victim>& victims) {
+  gone.remove_leaving();
+  const State& state = gone.state();
+  for (const Victim& victim : victims) {
+    if (victim.hold) {
+      gone.remove(state.holds.at(victim.workload));
+    } else {
+      gone.remove(state.workloads.at(victim.workload));
+    }
+  }
+}
 
 std::int64_t reduction_steps(const WorkloadSpec& workload) {
   std::int64_t steps = 0;

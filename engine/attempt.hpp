@@ -5,6 +5,7 @@
 #include "engine/flavor_assigner.hpp"
 #include "engine/preemption.hpp"
 #include "engine/state.hpp"
+#include "engine/trial.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -29,6 +30,9 @@ struct Attempt {
 [[nodiscard]] Attempt attempt(State& state, const WorkloadSpec& workload,
                               const ClusterQueueSpec& queue, std::size_t& work,
                               const SearchOptions& search = {});
+
+/// Takes away the victims, and those who are leaving already.
+void remove_victims(Trial& gone, const std::vector<Victim>& victims);
 
 /// The counts of step `step` of 0..steps_of(): 0 is all pods, the last one every minCount.
 [[nodiscard]] std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload,

@@ -16,6 +16,12 @@ Explanation waits_behind(const WorkloadKey& head, const ClusterQueueName& queue)
                          fmt::format("{} to start", head)}}};
 }
 
+Explanation kept_for(const WorkloadKey& waiting) {
+  return {PendingReason::kWaitingForQuota,
+          {QueueUnusable{fmt::format("quota is kept for {}, which may not borrow", waiting),
+                         fmt::format("{} to start", waiting)}}};
+}
+
 }  // namespace
 
 Pass::Pass(State& state, Instant now)
@@ -265,7 +271,7 @@ void Pass::hold_for(WorkloadRecord& record) {
     if (patience <= now_) search_again_.insert(&record);
     state_.ask_to_wake(patience);
   }
-  if (!tried.works() || search_again_.contains(&record)) {
+  if (!tried.works() || search_again_.contains(&record) || short_by(record, tried) != nullptr) {
     // What leaves is not enough, or does not leave: it looks for victims anew, in its turn.
     state_.preemptors.erase(record.spec.key);
     return;
@@ -304,6 +310,7 @@ void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
     // Who stands behind it in a StrictFIFO queue is free to be looked at now.
     Cursor& cursor = cursors_[record.queue];
     if (cursor.last != nullptr && cursor.blocked) state_.want_pass();
+    if (kept_back_) state_.want_pass();
     if (cursor.last == &record) cursor.last = nullptr;
     admit(record, tried.assignment, effects);
   } else if (tried.victims) {
@@ -391,6 +398,12 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   Attempt tried = try_for(record, again ? Reach::kWithoutOverdue : Reach::kAny);
   // Better to go on waiting than not to wait at all.
   if (again && !tried.works()) tried = try_for(record, Reach::kAny);
+  if (const WorkloadKey* const waiting = tried.works() ? short_by(record, tried) : nullptr) {
+    kept_back_ = true;
+    tried.victims.reset();
+    tried.assignment.mode = Mode::kNoFit;
+    tried.assignment.why = kept_for(*waiting);
+  }
   if (tried.victims) {
     if (take_holds(*tried.victims)) tried = try_for(record, Reach::kLeavingOnly);
   }
@@ -413,6 +426,26 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   if (queue.strategy == QueueingStrategy::kStrictFifo) {
     block_behind(head.queue, record.spec.key, effects);
   }
+}
+
+const WorkloadKey* Pass::short_by(const WorkloadRecord& record, const Attempt& attempt) const {
+  const quota::QuotaTree& tree = state_.tree;
+  const quota::NodeIndex queue = state_.queue_node(record.queue);
+  for (const auto& [key, hold] : state_.holds) {
+    if (!hold.own_only || tree.root(hold.queue) != tree.root(queue)) continue;
+    Trial gone(state_);
+    remove_victims(gone, attempt.victims.value_or(std::vector<Victim>()));
+    gone.remove(hold);
+    const auto is_short = [&] {
+      return std::any_of(hold.amounts.begin(), hold.amounts.end(), [&](const auto& entry) {
+        return tree.own_limit(hold.queue, entry.first, entry.second).has_value();
+      });
+    };
+    if (is_short()) continue;
+    gone.charge(queue, attempt.assignment.amounts);
+    if (is_short()) return &key;
+  }
+  return nullptr;
 }
 
 bool Pass::take_holds(std::vector<Victim>& victims) {
@@ -510,6 +543,7 @@ void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment)
   Hold hold;
   hold.queue = state_.queue_node(record.queue);
   hold.amounts = assignment.amounts;
+  hold.own_only = !state_.protection_of(record.spec, record.queue).preemptible.value_or(true);
   Admission planned = assignment.admission;
   Trial gone(state_);
   gone.remove_leaving();

@@ -87,6 +87,10 @@ class Pass {
   void block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
                     std::vector<Effect>& effects);
   [[nodiscard]] Attempt try_for(const WorkloadRecord& record, Reach reach);
+  /// For whom is kept what the workload would take with this attempt: somebody who may not borrow
+  /// would find its queue's own quota, or that of a cohort, borrowed away. nullptr: nobody.
+  [[nodiscard]] const WorkloadKey* short_by(const WorkloadRecord& record,
+                                            const Attempt& attempt) const;
   /// Drops the holds among the victims, from them too. True: there were some, and nothing else.
   [[nodiscard]] bool take_holds(std::vector<Victim>& victims);
   void add_spared(Explanation& why) const;
@@ -124,6 +128,7 @@ class Pass {
   std::set<Head> waiting_;  ///< Those with a hold that were not settled yet.
   std::unordered_set<const WorkloadRecord*> holding_;  ///< All that ever were: not looked at in
                                                        ///< between.
+  bool kept_back_ = false;                             ///< Somebody did not start: see short_by().
   std::unordered_set<const WorkloadRecord*>
       search_again_;  ///< Their victims did not leave in time.
   std::map<ClusterQueueName, Cursor> cursors_;

@@ -142,6 +142,8 @@ struct Hold {
   quota::NodeIndex queue;
   quota::FrAmounts amounts;
   std::vector<topology::NodeUse> room;
+  /// It has to be its queue's, and its cohorts' below the root, own: the workload may not borrow.
+  bool own_only = false;
 };
 
 /// Where scans of flavors begin: the first pod set of a group and the index of a resource group ->

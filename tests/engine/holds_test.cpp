@@ -153,6 +153,42 @@ TEST(Holds, StrictFifoLetsNobodyPastWhoWaitsForItsVictims) {
   EXPECT_TRUE(world.admitted("first"));
 }
 
+/// `own` may not borrow. `lent` leaves for it, since its cohort `left` has no more than 8.
+void let_own_wait(World& world) {
+  world.flavor("h100", {}, "", Capacity::kElastic);
+  world.cohort("root", "", 16);
+  world.cohort("left", "root");
+  world.queue("q", {.cohort = "left", .nominal = 8, .preemption = kReclaim});
+  world.queue("r", {.cohort = "left", .nominal = 0});
+  world.run("lent", {.queue = "r", .gpus = 8}, 1);
+  WorkloadSpec own = world.job("own", {.queue = "q", .gpus = 8, .created_s = 10});
+  own.protection.preemptible = false;
+  world.specs[own.key] = own;
+  world.send(WorkloadUpserted{own});
+  world.settle();
+  ASSERT_EQ(world.log, (Log{"evict lent InCohortReclamation for own"}));
+  world.pass_time(1);
+}
+
+TEST(Holds, WhatIsKeptForWhoMayNotBorrowIsNotBorrowedAway) {
+  for (const bool fair : {false, true}) {
+    World world(fair ? Options{.fair_sharing = FairSharing{}} : Options{});
+    let_own_wait(world);
+    // Root has room enough for it, but it would take in `left` what is kept.
+    world.submit("other", {.queue = "r", .gpus = 8, .priority = 9, .created_s = 20});
+    world.settle();
+    const auto why = world.engine.explanation(World::key("other"));
+    ASSERT_TRUE(why.has_value());
+    EXPECT_EQ(describe(*why), "quota is kept for team/own, which may not borrow");
+    world.let_leave();
+    while (world.engine.wants_settle(world.now)) world.settle();
+    EXPECT_TRUE(world.admitted("own"));
+    EXPECT_TRUE(world.admitted("other"));
+    EXPECT_TRUE(world.admitted("lent"));
+    EXPECT_EQ(world.evictions.at(World::key("lent")), 1);
+  }
+}
+
 TEST(Loops, WhoWasPreemptedIsNotPreemptedAgainUntilSomethingNewHappens) {
   World world;
   world.flavor("h100", {}, "", Capacity::kElastic);
