@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace muster::cli {
@@ -155,7 +156,24 @@ class Builder {
                               world_.input.objects[entry.position].place, entry.key,
                               world_.input.objects[former->second].place));
     }
+    number_entries();
     return {};
+  }
+
+  /// Every tie ends at the uid: it follows age, then the order of the input (design section 4.2).
+  void number_entries() {
+    std::vector<Entry*> by_age;
+    for (Entry& entry : world_.entries) by_age.push_back(&entry);
+    const auto age = [](const Entry* entry) {
+      const bool unknown = !entry->spec.created;
+      return std::tuple(unknown, entry->spec.created.value_or(Instant{}), entry->position);
+    };
+    std::sort(by_age.begin(), by_age.end(),
+              [&](const Entry* a, const Entry* b) { return age(a) < age(b); });
+    for (std::size_t i = 0; i < by_age.size(); ++i) {
+      by_age[i]->spec.uid = uid_at(i);
+      by_age[i]->spec.owner_uid = Uid("members of " + by_age[i]->spec.uid.value());
+    }
   }
 
   Result<void> add_unqueued(Unqueued unqueued) {
@@ -164,7 +182,6 @@ class Builder {
     entry.position = unqueued.position;
     entry.generated = true;
     entry.spec.key = entry.key;
-    entry.spec.uid = uid_at(entry.position);
     entry.unfit = unqueued.incomplete;
     if (unqueued.workload.present()) {
       auto workload = kube::decode_workload(unqueued.workload);
@@ -194,8 +211,6 @@ class Builder {
     controller::add_protection(entry.spec, owner_meta(workload.meta),
                                priorities_.protection_of(workload));
     entry.spec.key = entry.key;
-    entry.spec.uid = uid_at(entry.position);
-    entry.spec.owner_uid = Uid("members of " + entry.spec.uid.value());
     // Where no nodes are known, nothing can be said about plans.
     if (world_.input.nodes.empty() && entry.spec.admission) {
       for (auto& pod_set : entry.spec.admission->pod_sets) pod_set.nodes.clear();
@@ -351,8 +366,8 @@ controller::ObjectLookup lookup_in(const Directory& directory) {
   return lookup;
 }
 
-Uid uid_at(std::size_t position) {
-  return Uid(fmt::format("{:010}", position));
+Uid uid_at(std::size_t place) {
+  return Uid(fmt::format("{:010}", place));
 }
 
 Result<World> build_world(Input input, const Configuration& configuration) {

@@ -55,9 +55,9 @@ struct World {
   std::vector<std::string> notes;  ///< What is as it should be, and yet good to know.
 };
 
-/// The uid that the engine knows an object by: its position, so that ties in the queue go by input
-/// order and objects without metadata.uid work, too.
-[[nodiscard]] Uid uid_at(std::size_t position);
+/// The uid that the engine knows an object by, in the order of `place`: of a pod its position in the
+/// input, of a workload its rank by age and position. Objects without metadata.uid work, too.
+[[nodiscard]] Uid uid_at(std::size_t place);
 
 /// What a file leaves out of a Node because the kubelet would fill it in is taken as usual: Ready
 /// unless a condition says otherwise, a hostname label like its name, room for 110 pods. Flavors

@@ -17,7 +17,9 @@ TEST(OrderOfInput, DecidesNothing) {
   const std::uint64_t seeds = test::rounds(400, 5'000);
   std::uint64_t compared = 0;
   std::uint64_t decided = 0;
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  // The last one: victims that were admitted in the same second.
+  for (std::uint64_t each = 0; each <= seeds; ++each) {
+    const std::uint64_t seed = each < seeds ? each + 1 : 3153;
     const World world = world_of(seed);
     // Among equals the input's order is all there is to go by.
     if (world.ties) continue;
