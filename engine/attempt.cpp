@@ -21,13 +21,18 @@ std::int64_t highest_level(const State& state, const OracleQuery& query) {
 class Attempter {
  public:
   Attempter(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
-            std::size_t& work, const SearchOptions& search)
-      : state_(state), workload_(workload), queue_(queue), work_(work), search_(search) {
+            FlavorAssigner& flavors, std::size_t& work, const SearchOptions& search)
+      : state_(state),
+        workload_(workload),
+        queue_(queue),
+        flavors_(flavors),
+        work_(work),
+        search_(search) {
     options_.oracle = [this](const OracleQuery& query) { return ask(query); };
   }
 
   Attempt run() {
-    Attempt whole = with_counts({});
+    Attempt whole = with(flavors_);
     if (whole.works()) return whole;
     const std::int64_t steps = reduction_steps(workload_);
     // The first step that works, taking for granted that every later one does as well.
@@ -38,7 +43,8 @@ class Attempter {
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;
       ++work_;
-      Attempt tried = with_counts(reduced_counts(workload_, middle));
+      FlavorAssigner fewer(state_, workload_, queue_, reduced_counts(workload_, middle));
+      Attempt tried = with(fewer);
       if (tried.works()) {
         best = std::move(tried);
         high = middle;
@@ -54,11 +60,10 @@ class Attempter {
   }
 
  private:
-  Attempt with_counts(std::vector<std::int64_t> counts) {
-    options_.counts = std::move(counts);
+  Attempt with(FlavorAssigner& flavors) {
     const auto scan = state_.scans.find(workload_.key);
     options_.start = scan == state_.scans.end() ? ScanStart() : scan->second.next;
-    Attempt first = try_once();
+    Attempt first = try_once(flavors);
     if (first.works() || state_.options.peer.scans_go_on) return first;
     // A scan that stopped at a flavor which then leads nowhere goes on behind it (semantics b.7).
     std::size_t rescans = 0;
@@ -68,22 +73,22 @@ class Attempter {
     options_.start = first.assignment.rest;
     for (; !options_.start.empty() && rescans > 0; --rescans) {
       ++work_;
-      Attempt next = try_once();
+      Attempt next = try_once(flavors);
       if (next.works()) return next;
       options_.start = std::move(next.assignment.rest);
     }
     if (!state_.options.joint_flavors) return first;
     std::size_t budget = kJointBudget;
-    auto joint = find_joint_fit(state_, workload_, queue_, options_, budget);
+    auto joint = flavors.find_joint_fit(budget);
     work_ += kJointBudget - budget;
     if (!joint) return first;
     return Attempt{*std::move(joint), std::nullopt};
   }
 
-  Attempt try_once() {
+  Attempt try_once(FlavorAssigner& flavors) {
     Attempt result;
     answered_.reset();
-    result.assignment = assign_flavors(state_, workload_, queue_, options_);
+    result.assignment = flavors.assign(options_);
     if (result.assignment.mode != Mode::kPreempt) return result;
     const Admission& wanted = result.assignment.admission;
     const auto nodes_fit = [&] {
@@ -139,6 +144,7 @@ class Attempter {
   State& state_;
   const WorkloadSpec& workload_;
   const ClusterQueueSpec& queue_;
+  FlavorAssigner& flavors_;  ///< For all its pods.
   std::size_t& work_;
   const SearchOptions& search_;
   AssignOptions options_;
@@ -186,8 +192,8 @@ std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload, std::int6
 }
 
 Attempt attempt(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
-                std::size_t& work, const SearchOptions& search) {
-  return Attempter(state, workload, queue, work, search).run();
+                FlavorAssigner& flavors, std::size_t& work, const SearchOptions& search) {
+  return Attempter(state, workload, queue, flavors, work, search).run();
 }
 
 }  // namespace muster::engine

@@ -21,15 +21,15 @@ struct Attempt {
   [[nodiscard]] bool works() const { return assignment.mode == Mode::kFit || victims.has_value(); }
 };
 
-/// The workload's queue must be in the tree; the state is as before on return. `work` counts
-/// victims and combinations tried.
+/// The workload's queue must be in the tree; the state is as before on return. `flavors` are those
+/// of all its pods. `work` counts victims and combinations tried.
 ///
 /// All its pods first: the flavors that semantics (b) chooses; where that leads nowhere, what the
 /// scans had left out; then any combination that fits as a whole. Then fewer pods, down to the
 /// minCount of each pod set, as many as work.
 [[nodiscard]] Attempt attempt(State& state, const WorkloadSpec& workload,
-                              const ClusterQueueSpec& queue, std::size_t& work,
-                              const SearchOptions& search = {});
+                              const ClusterQueueSpec& queue, FlavorAssigner& flavors,
+                              std::size_t& work, const SearchOptions& search = {});
 
 /// Takes away the victims, and those who are leaving already.
 void remove_victims(Trial& gone, const std::vector<Victim>& victims);

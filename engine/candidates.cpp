@@ -56,20 +56,16 @@ class Collector {
       }
     }
     if (!state_.options.improvements.holds) return;
-    for (const auto& [key, hold] : state_.holds) {
-      if (hold.queue != queue) continue;
+    for (const auto& [key, hold] : state_.holds_in(queue)) {
       candidate.record = &state_.workloads.at(key);
-      candidate.hold = &hold;
+      candidate.hold = hold;
       if (uses_needed(candidate)) visit(candidate);
     }
   }
 
   void add(const Candidate& candidate, std::vector<Candidate>& list) {
     if (candidate.hold != nullptr) {
-      if (state_.protection_of(candidate.record->spec, candidate.record->queue)
-              .preemptible.value_or(true)) {
-        found_.holds.push_back(candidate);
-      }
+      if (!candidate.hold->own_only) found_.holds.push_back(candidate);
       return;
     }
     const auto spared = state_.spared(*candidate.record, *request_.preemptor);

@@ -46,8 +46,9 @@ std::optional<Head> Pass::only_head(const ClusterQueueName& name) {
 }
 
 Pass::Nomination Pass::nominate(const Head& head) {
-  Nomination nomination{head,
-                        attempt(state_, head.record->spec, state_.queues.at(head.queue), work_)};
+  FlavorAssigner flavors(state_, head.record->spec, state_.queues.at(head.queue));
+  Nomination nomination{
+      head, attempt(state_, head.record->spec, state_.queues.at(head.queue), flavors, work_)};
   nomination.head.borrow_level = nomination.found.assignment.borrow_level;
   nomination.head.amounts = nomination.found.assignment.amounts;
   return nomination;

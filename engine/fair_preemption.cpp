@@ -283,13 +283,11 @@ class FairSearch {
   [[nodiscard]] std::vector<Candidate> holds_in(NodeIndex queue, PreemptionPolicy policy) const {
     std::vector<Candidate> list;
     if (!state_.options.improvements.holds) return list;
-    for (const auto& [key, hold] : state_.holds) {
-      if (hold.queue != queue) continue;
+    for (const auto& [key, hold] : state_.holds_in(queue)) {
       const WorkloadRecord& record = state_.workloads.at(key);
-      if (!uses_any(hold.amounts, request_.needed)) continue;
+      if (hold->own_only || !uses_any(hold->amounts, request_.needed)) continue;
       if (!policy_allows(policy, *request_.preemptor, record.spec)) continue;
-      if (!state_.protection_of(record.spec, record.queue).preemptible.value_or(true)) continue;
-      list.push_back(Candidate{.record = &record, .hold = &hold, .queue = queue});
+      list.push_back(Candidate{.record = &record, .hold = hold, .queue = queue});
     }
     std::sort(list.begin(), list.end(),
               [](const Candidate& a, const Candidate& b) { return cheaper(*a.record, *b.record); });

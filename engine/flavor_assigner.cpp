@@ -115,34 +115,51 @@ struct Candidate {
   }
 };
 
-/// Pod sets that get the same flavors; `totals` are of all of them, of what the queue covers.
-struct PodSetGroup {
-  std::vector<std::size_t> pod_sets;
-  ResourceList totals;
-  std::optional<Explanation> undeclared;  ///< Something is asked that the queue has no quota for.
+/// What one flavor of a choice comes to, whatever is in use: worked out when it is judged first.
+struct Offer {
+  std::optional<std::string> mismatch;  ///< Why the pods cannot use it.
+  struct Asked {
+    quota::FlavorResource what;
+    std::optional<quota::FrId> fr;  ///< Nothing: nobody has quota of it.
+    Amount total;
+  };
+  std::vector<Asked> asked;  ///< In the order in which shortfalls are shown.
 };
+
+struct PodSetGroup;
 
 /// One choice of a flavor: a resource group of the queue for a group of pod sets.
 struct Choice {
   const PodSetGroup* group = nullptr;
   std::size_t resource_group = 0;
   std::vector<ResourceName> asked;
+  std::vector<std::optional<Offer>> offers;  ///< By flavor of the resource group.
 };
 
-class Assigner {
+/// Pod sets that get the same flavors; `totals` are of all of them, of what the queue covers.
+struct PodSetGroup {
+  std::vector<std::size_t> pod_sets;
+  ResourceList totals;
+  std::optional<Explanation> undeclared;  ///< Something is asked that the queue has no quota for.
+  std::vector<Choice> choices;
+};
+
+}  // namespace
+
+class FlavorAssigner::Impl {
  public:
-  Assigner(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
-           const AssignOptions& options)
+  Impl(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
+       const std::vector<std::int64_t>& counts)
       : state_(state),
         workload_(workload),
         queue_(queue),
-        options_(options),
         node_(state.queue_node(queue.name())),
         taste_{queue.fungibility.preference, !state.options.peer.rank_is_all},
         own_only_(!state.protection_of(workload, queue.name()).preemptible.value_or(true)) {
     blank_.mode = Mode::kFit;
     blank_.admission.cluster_queue = queue_.name();
-    for (std::size_t i = 0; i < workload_.pod_sets.size(); ++i) add_pod_set(i);
+    for (std::size_t i = 0; i < workload_.pod_sets.size(); ++i) add_pod_set(i, counts);
+    for (PodSetGroup& group : groups_) add_choices(group);
     for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {
       for (const quota::FlavorQuotas& quotas : group.flavors) {
         const auto flavor = state_.flavors.find(quotas.flavor);
@@ -151,9 +168,10 @@ class Assigner {
     }
   }
 
-  Assignment run() {
+  Assignment assign(const AssignOptions& options) {
+    begin(options);
     Assignment result = blank_;
-    for (const PodSetGroup& group : groups_) {
+    for (PodSetGroup& group : groups_) {
       if (assign_group(group, result)) continue;
       result.mode = Mode::kNoFit;
       return result;
@@ -162,17 +180,19 @@ class Assigner {
     return result;
   }
 
-  std::optional<Assignment> run_jointly(std::size_t& budget) {
-    std::vector<Choice> choices;
+  std::optional<Assignment> find_joint_fit(std::size_t& budget) {
+    std::vector<Choice*> choices;
     bool any_choice = false;
-    for (const PodSetGroup& group : groups_) {
+    for (PodSetGroup& group : groups_) {
       if (group.undeclared) return std::nullopt;
-      for (Choice& choice : choices_of(group)) {
-        any_choice = any_choice || resource_group(choice).flavors.size() > 1;
-        choices.push_back(std::move(choice));
+      for (Choice& choice : group.choices) {
+        any_choice = any_choice || choice.offers.size() > 1;
+        choices.push_back(&choice);
       }
     }
     if (choices.size() < 2 || !any_choice) return std::nullopt;
+    const AssignOptions fit_only;
+    begin(fit_only);
     Assignment result = blank_;
     if (!fit_from(choices, 0, result, budget)) return std::nullopt;
     finish(result);
@@ -180,6 +200,12 @@ class Assigner {
   }
 
  private:
+  void begin(const AssignOptions& options) {
+    options_ = &options;
+    assumed_.clear();
+    needed_.clear();
+  }
+
   [[nodiscard]] bool covers(const ResourceName& resource) const {
     for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {
       for (const ResourceName& name : group.covered_resources) {
@@ -201,14 +227,12 @@ class Assigner {
     return groups_.emplace_back();
   }
 
-  void add_pod_set(std::size_t index) {
+  void add_pod_set(std::size_t index, const std::vector<std::int64_t>& counts) {
     const PodSetSpec& pod_set = workload_.pod_sets[index];
     PodSetAssignment assignment;
     assignment.name = pod_set.name;
     assignment.count = pod_set.pods_left();
-    if (index < options_.counts.size()) {
-      assignment.count = std::min(assignment.count, options_.counts[index]);
-    }
+    if (index < counts.size()) assignment.count = std::min(assignment.count, counts[index]);
     PodSetGroup& group = group_of(pod_set);
     group.pod_sets.push_back(index);
     for (const auto& [resource, amount] : pod_set.quota_requests) {
@@ -230,26 +254,26 @@ class Assigner {
     blank_.admission.pod_sets.push_back(std::move(assignment));
   }
 
-  [[nodiscard]] std::vector<Choice> choices_of(const PodSetGroup& group) const {
-    std::vector<Choice> choices;
+  void add_choices(PodSetGroup& group) const {
     for (std::size_t i = 0; i < queue_.quota.resource_groups.size(); ++i) {
-      Choice choice{&group, i, {}};
+      Choice choice{&group, i, {}, {}};
       for (const ResourceName& name : resource_group(choice).covered_resources) {
         if (group.totals.contains(name)) choice.asked.push_back(name);
       }
-      if (!choice.asked.empty()) choices.push_back(std::move(choice));
+      if (choice.asked.empty()) continue;
+      choice.offers.resize(resource_group(choice).flavors.size());
+      group.choices.push_back(std::move(choice));
     }
-    return choices;
   }
 
-  bool assign_group(const PodSetGroup& group, Assignment& result) {
+  bool assign_group(PodSetGroup& group, Assignment& result) {
     if (group.undeclared) {
       result.why = *group.undeclared;
       return false;
     }
     bool fails = false;
     Explanation missing;
-    for (const Choice& choice : choices_of(group)) {
+    for (Choice& choice : group.choices) {
       const Candidate best = scan(choice, result);
       if (best.mode != Mode::kFit) add_causes(missing, best.why);
       if (best.mode == Mode::kNoFit) {
@@ -354,11 +378,10 @@ class Assigner {
     result.needed.assign(needed_.begin(), needed_.end());
   }
 
-  Candidate scan(const Choice& choice, Assignment& so_far) {
-    const std::vector<quota::FlavorQuotas>& flavors = resource_group(choice).flavors;
+  Candidate scan(Choice& choice, Assignment& so_far) {
     const std::pair place(choice.group->pod_sets.front(), choice.resource_group);
-    const auto start = options_.start.find(place);
-    std::size_t next = start == options_.start.end() ? 0 : start->second;
+    const auto start = options_->start.find(place);
+    std::size_t next = start == options_->start.end() ? 0 : start->second;
     const PeerFacts& peer = state_.options.peer;
     std::vector<Explanation> flaws;
     Candidate best;
@@ -366,8 +389,8 @@ class Assigner {
     best.rank.grade = Grade::kNoFit;
     bool first = true;
     bool stop = false;
-    while (next < flavors.size() && !stop) {
-      Candidate candidate = judge(choice, flavors[next++], so_far);
+    while (next < choice.offers.size() && !stop) {
+      Candidate candidate = judge(choice, next++, so_far);
       stop = stops_scan(candidate.rank, queue_.fungibility);
       if (peer.scans_go_on) flaws.push_back(candidate.why);
       const bool milder = best.mode == Mode::kNoFit && candidate.mode == Mode::kNoFit &&
@@ -378,28 +401,29 @@ class Assigner {
       first = false;
     }
     if (peer.rank_is_all && best.rank.grade == Grade::kFit) best.mode = Mode::kFit;
-    if (best.mode != Mode::kNoFit && next < flavors.size()) so_far.rest[place] = next;
+    if (best.mode != Mode::kNoFit && next < choice.offers.size()) so_far.rest[place] = next;
     if (best.mode != Mode::kFit) {
       so_far.flaws.insert(so_far.flaws.end(), flaws.begin(), flaws.end());
     }
     return best;
   }
 
-  bool fit_from(const std::vector<Choice>& choices, std::size_t index, Assignment& result,
+  bool fit_from(const std::vector<Choice*>& choices, std::size_t index, Assignment& result,
                 std::size_t& budget) {
     if (index == choices.size()) {
       return std::none_of(groups_.begin(), groups_.end(), [&](const PodSetGroup& group) {
         return topology_error(group, result.admission).has_value();
       });
     }
-    for (const quota::FlavorQuotas& quotas : resource_group(choices[index]).flavors) {
+    Choice& choice = *choices[index];
+    for (std::size_t i = 0; i < choice.offers.size(); ++i) {
       if (budget == 0) return false;
       --budget;
-      const Candidate candidate = judge(choices[index], quotas, result);
+      const Candidate candidate = judge(choice, i, result);
       if (candidate.mode != Mode::kFit) continue;
       const Assignment before = result;
       const auto assumed_before = assumed_;
-      take(choices[index], candidate, result);
+      take(choice, candidate, result);
       if (fit_from(choices, index + 1, result, budget)) return true;
       result = before;
       assumed_ = assumed_before;
@@ -425,23 +449,39 @@ class Assigner {
     return std::nullopt;
   }
 
-  Candidate judge(const Choice& choice, const quota::FlavorQuotas& quotas,
-                  const Assignment& so_far) {
-    Candidate candidate;
-    candidate.flavor = &quotas;
-    if (const auto why = mismatch(choice, quotas.flavor)) {
-      candidate.lower({Grade::kNoFit, 0}, taste_);
-      candidate.note(PendingReason::kNoMatchingFlavor, FlavorMismatch{quotas.flavor, *why});
-      return candidate;
-    }
+  const Offer& offer_of(Choice& choice, std::size_t flavor) {
+    std::optional<Offer>& known = choice.offers[flavor];
+    if (known) return *known;
+    Offer& offer = known.emplace();
+    const FlavorName& name = resource_group(choice).flavors[flavor].flavor;
+    offer.mismatch = mismatch(choice, name);
+    if (offer.mismatch) return offer;
     std::vector<ResourceName> shown = choice.asked;
     std::sort(shown.begin(), shown.end(), shown_before);
-    for (const ResourceName& name : shown) {
-      judge_quota(quota::FlavorResource{quotas.flavor, name}, choice.group->totals.at(name),
-                  candidate);
+    for (ResourceName& resource : shown) {
+      const Amount total = choice.group->totals.at(resource);
+      quota::FlavorResource what{name, std::move(resource)};
+      const auto fr = state_.tree.find_fr(what);
+      offer.asked.push_back({std::move(what), fr, total});
+    }
+    return offer;
+  }
+
+  Candidate judge(Choice& choice, std::size_t flavor, const Assignment& so_far) {
+    const Offer& offer = offer_of(choice, flavor);
+    Candidate candidate;
+    candidate.flavor = &resource_group(choice).flavors[flavor];
+    if (offer.mismatch) {
+      candidate.lower({Grade::kNoFit, 0}, taste_);
+      candidate.note(PendingReason::kNoMatchingFlavor,
+                     FlavorMismatch{candidate.flavor->flavor, *offer.mismatch});
+      return candidate;
+    }
+    for (const Offer::Asked& asked : offer.asked) {
+      judge_quota(asked, candidate);
       if (candidate.why.reason == PendingReason::kExceedsMaxQuota) return candidate;
     }
-    if (!options_.quota_only && candidate.mode == Mode::kFit && so_far.mode == Mode::kFit) {
+    if (!options_->quota_only && candidate.mode == Mode::kFit && so_far.mode == Mode::kFit) {
       judge_nodes(choice, so_far, candidate);
     }
     return candidate;
@@ -455,11 +495,11 @@ class Assigner {
   }
 
   /// Semantics b.4 for one resource; lowers the candidate.
-  void judge_quota(const quota::FlavorResource& what, Amount asked, Candidate& candidate) {
+  void judge_quota(const Offer::Asked& asked, Candidate& candidate) {
     const quota::QuotaTree& tree = state_.tree;
-    const auto fr = tree.find_fr(what);
-    const Amount before = fr && assumed_.contains(*fr) ? assumed_.at(*fr) : Amount();
-    const Amount total = before + asked;
+    const auto& [what, fr, alone] = asked;
+    const auto before = fr ? assumed_.find(*fr) : assumed_.end();
+    const Amount total = before == assumed_.end() ? alone : before->second + alone;
     if (!fr) {
       if (total.is_zero()) return;
       candidate.lower({Grade::kNoFit, 0}, taste_);
@@ -492,11 +532,11 @@ class Assigner {
     const bool may_preempt =
         tree.nominal(node_, *fr) >= total || level.may_reclaim || may_preempt_while_borrowing();
     Rank rank{Grade::kNoFit, level.level};
-    if (may_preempt && options_.oracle) {
+    if (may_preempt && options_->oracle) {
       const OracleAnswer answer =
-          options_.oracle(OracleQuery{node_, &workload_, {{*fr, total}}, {*fr}, {}});
+          options_->oracle(OracleQuery{node_, &workload_, {{*fr, total}}, {*fr}, {}});
       rank = {grade_of(answer.oracle), answer.borrow_level};
-    } else if (may_preempt && options_.quota_only) {
+    } else if (may_preempt && options_->quota_only) {
       rank.grade = Grade::kPreempt;
     }
     candidate.lower(rank, taste_);
@@ -536,12 +576,12 @@ class Assigner {
     std::sort(candidate.needed.begin(), candidate.needed.end());
     candidate.note(PendingReason::kTopologyPlacementFailed, shortfall);
     OracleAnswer answer;
-    if (options_.oracle) {
-      answer = options_.oracle(OracleQuery{node_, &workload_, amounts_with(choice, flavor),
-                                           candidate.needed, [this, &admission] {
-                                             Admission tried = admission;
-                                             return place_all(state_, workload_, tried, nullptr);
-                                           }});
+    if (options_->oracle) {
+      answer = options_->oracle(OracleQuery{node_, &workload_, amounts_with(choice, flavor),
+                                            candidate.needed, [this, &admission] {
+                                              Admission tried = admission;
+                                              return place_all(state_, workload_, tried, nullptr);
+                                            }});
     }
     // Where no one's leaving makes room on nodes, the flavor is no choice at all.
     const bool hopeless = answer.oracle == Oracle::kNoCandidates;
@@ -553,30 +593,30 @@ class Assigner {
   State& state_;
   const WorkloadSpec& workload_;
   const ClusterQueueSpec& queue_;
-  const AssignOptions& options_;
+  const AssignOptions* options_ = nullptr;  ///< Of the call.
   quota::NodeIndex node_;
   Taste taste_;
   bool own_only_;  ///< It may not borrow: it is not preemptible.
   std::vector<PodSetGroup> groups_;
   Assignment blank_;  ///< Counts and usage, no flavors.
   bool topology_only_ = true;
-  std::map<quota::FrId, Amount> assumed_;  ///< By earlier choices of this workload.
+  std::map<quota::FrId, Amount> assumed_;  ///< By earlier choices of this call.
   std::set<quota::FrId> needed_;
 };
 
-}  // namespace
+FlavorAssigner::FlavorAssigner(State& state, const WorkloadSpec& workload,
+                               const ClusterQueueSpec& queue,
+                               const std::vector<std::int64_t>& counts)
+    : impl_(std::make_unique<Impl>(state, workload, queue, counts)) {}
 
-Assignment assign_flavors(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
-                          const AssignOptions& options) {
-  return Assigner(state, workload, queue, options).run();
+FlavorAssigner::~FlavorAssigner() = default;
+
+Assignment FlavorAssigner::assign(const AssignOptions& options) {
+  return impl_->assign(options);
 }
 
-std::optional<Assignment> find_joint_fit(State& state, const WorkloadSpec& workload,
-                                         const ClusterQueueSpec& queue,
-                                         const AssignOptions& options, std::size_t& budget) {
-  AssignOptions fit_only;
-  fit_only.counts = options.counts;
-  return Assigner(state, workload, queue, fit_only).run_jointly(budget);
+std::optional<Assignment> FlavorAssigner::find_joint_fit(std::size_t& budget) {
+  return impl_->find_joint_fit(budget);
 }
 
 }  // namespace muster::engine

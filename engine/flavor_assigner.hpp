@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -58,24 +59,32 @@ struct AssignOptions {
   bool quota_only = false;
   /// Absent: nothing can be preempted.
   OracleFunction oracle;
-  /// Pods by pod set, as far as they are left to run; empty: all that are left.
-  std::vector<std::int64_t> counts;
   ScanStart start;
 };
 
-/// The best assignment on the state as it is now: pod set by pod set, resource group by resource
-/// group, each with what the ones before it left. The workload's queue must be in the tree.
-[[nodiscard]] Assignment assign_flavors(State& state, const WorkloadSpec& workload,
-                                        const ClusterQueueSpec& queue,
-                                        const AssignOptions& options);
+/// Of one workload in its queue. What does not depend on use is worked out once; it holds while
+/// nothing but the use of quota and nodes changes in the state, the workload and the queue.
+class FlavorAssigner {
+ public:
+  /// The workload's queue must be in the tree. `counts`: pods by pod set, as far as they are left
+  /// to run; empty: all that are left.
+  FlavorAssigner(State& state, const WorkloadSpec& workload, const ClusterQueueSpec& queue,
+                 const std::vector<std::int64_t>& counts = {});
+  ~FlavorAssigner();
+  FlavorAssigner(const FlavorAssigner&) = delete;
+  FlavorAssigner& operator=(const FlavorAssigner&) = delete;
 
-/// A combination of flavors that fits as a whole where taking the best for each pod set in turn
-/// leaves none for a later one; the first in the order of the queue's flavors. Nothing: there is
-/// none, no choice to make, or `budget` flavors were judged; what is left of it is left there. Of
-/// the options only `counts` matter.
-[[nodiscard]] std::optional<Assignment> find_joint_fit(State& state, const WorkloadSpec& workload,
-                                                       const ClusterQueueSpec& queue,
-                                                       const AssignOptions& options,
-                                                       std::size_t& budget);
+  /// The best assignment on the state as it is now: pod set by pod set, resource group by resource
+  /// group, each with what the ones before it left.
+  [[nodiscard]] Assignment assign(const AssignOptions& options);
+  /// A combination of flavors that fits as a whole where taking the best for each pod set in turn
+  /// leaves none for a later one; the first in the order of the queue's flavors. Nothing: there is
+  /// none, no choice to make, or `budget` flavors were judged; what is left of it is left there.
+  [[nodiscard]] std::optional<Assignment> find_joint_fit(std::size_t& budget);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace muster::engine

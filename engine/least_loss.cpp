@@ -1,5 +1,7 @@
 #include "engine/least_loss.hpp"
 
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -11,6 +13,8 @@ namespace {
 
 using Loss = __int128;
 using Indices = std::vector<std::size_t>;
+/// One for each flavor resource that is short: most often one or two.
+using Sizes = boost::container::small_vector<Amount, 2>;
 
 constexpr std::size_t kMaxSteps = 1000;        ///< Workloads taken away in the exact search.
 constexpr std::size_t kMaxPlacements = 32;     ///< Questions about nodes in it.
@@ -49,7 +53,7 @@ struct Option {
   std::int64_t priority = 0;
   Loss loss = 0;
   std::int64_t reserved_us = 0;
-  std::vector<Amount> sizes;  ///< Usage of each needed flavor resource.
+  Sizes sizes;  ///< Usage of each needed flavor resource.
 };
 
 class Chooser {
@@ -57,6 +61,7 @@ class Chooser {
   Chooser(PreemptionTrial& trial, const Candidates& candidates, bool borrow)
       : trial_(trial), borrow_(borrow), start_(trial.checkpoint()) {
     const Instant now = trial.state().last_pass;
+    all_.reserve(candidates.hierarchy.size() + candidates.priority.size() + candidates.own.size());
     for (const auto* list : {&candidates.hierarchy, &candidates.priority, &candidates.own}) {
       for (const Candidate& candidate : *list) {
         if (borrow && candidate.variant == Variant::kReclaimWithoutBorrowing) continue;
@@ -152,7 +157,7 @@ class Chooser {
       if (all_[i].priority <= priority) used_.push_back(i);
     }
     const std::size_t kinds = trial_.request().needed.size();
-    largest_.assign(used_.size() + 1, std::vector<Amount>(kinds));
+    largest_.assign(used_.size() + 1, Sizes(kinds));
     for (std::size_t i = used_.size(); i-- > 0;) {
       for (std::size_t kind = 0; kind < kinds; ++kind) {
         largest_[i][kind] = std::max(largest_[i + 1][kind], all_[used_[i]].sizes[kind]);
@@ -205,8 +210,8 @@ class Chooser {
     return sum;
   }
 
-  [[nodiscard]] static bool can_cover(const std::vector<Amount>& missing,
-                                      const std::vector<Amount>& sizes, std::size_t times) {
+  [[nodiscard]] static bool can_cover(const std::vector<Amount>& missing, const Sizes& sizes,
+                                      std::size_t times) {
     for (std::size_t kind = 0; kind < missing.size(); ++kind) {
       if (missing[kind] > sizes[kind] * static_cast<std::int64_t>(times)) return false;
     }
@@ -309,10 +314,10 @@ class Chooser {
   PreemptionTrial& trial_;
   bool borrow_;
   Trial::Checkpoint start_;
-  std::vector<Option> all_;                   ///< In order of loss, newest reservation, uid.
-  std::vector<std::int64_t> levels_;          ///< Their priorities, ascending.
-  Indices used_;                              ///< Those up to the priority that is tried.
-  std::vector<std::vector<Amount>> largest_;  ///< By position in used_: in it and behind it.
+  std::vector<Option> all_;           ///< In order of loss, newest reservation, uid.
+  std::vector<std::int64_t> levels_;  ///< Their priorities, ascending.
+  Indices used_;                      ///< Those up to the priority that is tried.
+  std::vector<Sizes> largest_;        ///< By position in used_: in it and behind it.
 
   std::size_t steps_ = 0;
   std::size_t placements_ = 0;

@@ -69,13 +69,14 @@ bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
       }
       if (budget != 0 && ++work_ >= budget) return false;
       spared_.clear();
-      Attempt tried = try_for(*first, Reach::kAny);
+      FlavorAssigner flavors(state_, first->spec, queue);
+      Attempt tried = try_with(flavors, *first, Reach::kAny);
       if (tried.works()) return false;
       add_spared(tried.assignment.why);
       verdicts.emplace_back(name, &same->second, std::move(tried.assignment.why));
     }
   }
-  for (const auto& [name, same, why] : verdicts) give_verdict(name, *same, why, effects);
+  for (auto& [name, same, why] : verdicts) give_verdict(name, *same, std::move(why), effects);
   return true;
 }
 
@@ -244,7 +245,7 @@ void Pass::start_queue(const ClusterQueueName& name, std::vector<Effect>& effect
     }
     if (!verdict) continue;
     turn.dropped = true;
-    give_verdict(name, same, *verdict, effects);
+    give_verdict(name, same, *std::move(verdict), effects);
   }
   work_ += 1 + (cursor.turns.size() / kClassesOfWork);
 }
@@ -355,17 +356,47 @@ WorkloadRecord* Pass::next_of(Turn& turn) const {
   return *turn.next;
 }
 
+WorkloadRecord* Pass::first_of(const ClusterQueueSpec& queue, Cursor& cursor) {
+  if (queue.usage_based && state_.usage_history) {  // Whoever starts may change the order.
+    WorkloadRecord* first = nullptr;
+    for (Turn& turn : cursor.turns) {
+      WorkloadRecord* const member = next_of(turn);
+      if (member == nullptr) continue;
+      if (first == nullptr || goes_before(queue, *member, *first)) first = member;
+    }
+    return first;
+  }
+  std::vector<Cursor::Place>& line = cursor.line;
+  const auto goes_after = [](const Cursor::Place& a, const Cursor::Place& b) {
+    return queue_order(a.record->spec, b.record->spec) > 0;
+  };
+  const auto join = [&](std::size_t turn) {
+    WorkloadRecord* const member = next_of(cursor.turns[turn]);
+    if (member == nullptr) return;
+    line.push_back({member, turn});
+    std::push_heap(line.begin(), line.end(), goes_after);
+  };
+  if (!std::exchange(cursor.lined_up, true)) {
+    for (std::size_t i = 0; i < cursor.turns.size(); ++i) join(i);
+  } else {
+    join(cursor.moved);
+  }
+  while (!line.empty()) {
+    const Cursor::Place place = line.front();
+    if (next_of(cursor.turns[place.turn]) == place.record) return place.record;
+    std::pop_heap(line.begin(), line.end(), goes_after);
+    line.pop_back();
+  }
+  return nullptr;
+}
+
 void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects) {
   Cursor& cursor = cursors_.at(name);
   if (cursor.blocked) return;
   const ClusterQueueSpec& queue = state_.queues.at(name);
   Head best;
   best.queue = name;
-  for (Turn& turn : cursor.turns) {
-    WorkloadRecord* const member = next_of(turn);
-    if (member == nullptr) continue;
-    if (best.record == nullptr || goes_before(queue, *member, *best.record)) best.record = member;
-  }
+  best.record = first_of(queue, cursor);
   if (best.record == nullptr) return;
   if (cursor.last != nullptr && goes_before(queue, *cursor.last, *best.record)) {
     block_behind(name, cursor.last->spec.key, effects);
@@ -373,23 +404,38 @@ void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects)
   }
   AssignOptions options;
   options.quota_only = true;
-  Assignment likely = assign_flavors(state_, best.record->spec, queue, options);
+  Assignment likely = flavors_of(*best.record).assign(options);
   best.borrow_level = likely.borrow_level;
   best.amounts = std::move(likely.amounts);
   heads_.push(std::move(best));
 }
 
+FlavorAssigner& Pass::flavors_of(const WorkloadRecord& record) {
+  std::unique_ptr<FlavorAssigner>& known =
+      cursors_.at(record.queue).turn(*record.pending_class).flavors;
+  if (known == nullptr) {
+    known = std::make_unique<FlavorAssigner>(state_, record.spec, state_.queues.at(record.queue));
+  }
+  return *known;
+}
+
 Attempt Pass::try_for(const WorkloadRecord& record, Reach reach) {
+  return try_with(flavors_of(record), record, reach);
+}
+
+Attempt Pass::try_with(FlavorAssigner& flavors, const WorkloadRecord& record, Reach reach) {
   SearchOptions search;
   search.reach = reach;
   search.spared = &spared_;
-  return attempt(state_, record.spec, state_.queues.at(record.queue), work_, search);
+  return attempt(state_, record.spec, state_.queues.at(record.queue), flavors, work_, search);
 }
 
 void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   WorkloadRecord& record = *head.record;
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
-  Turn& turn = cursors_.at(head.queue).turn(*record.pending_class);
+  Cursor& cursor = cursors_.at(head.queue);
+  cursor.moved = cursor.places.at(record.pending_class);
+  Turn& turn = cursor.turns[cursor.moved];
   turn.considered = &record;
   turn.next.reset();
 
@@ -420,9 +466,12 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   }
   // Within a pass the state only gets fuller: what the first of a class was refused, all are. But
   // whoever was preempted itself may take less than another of its class.
-  if (!State::went_round(record)) turn.dropped = true;
+  if (!State::went_round(record)) {
+    turn.dropped = true;
+    turn.flavors.reset();
+  }
   add_spared(tried.assignment.why);
-  give_verdict(head.queue, *turn.same, tried.assignment.why, effects);
+  give_verdict(head.queue, *turn.same, std::move(tried.assignment.why), effects);
   if (queue.strategy == QueueingStrategy::kStrictFifo) {
     block_behind(head.queue, record.spec.key, effects);
   }
@@ -431,8 +480,9 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
 const WorkloadKey* Pass::short_by(const WorkloadRecord& record, const Attempt& attempt) const {
   const quota::QuotaTree& tree = state_.tree;
   const quota::NodeIndex queue = state_.queue_node(record.queue);
-  for (const auto& [key, hold] : state_.holds) {
-    if (!hold.own_only || tree.root(hold.queue) != tree.root(queue)) continue;
+  for (const auto& [key, kept] : state_.own_only_holds()) {
+    const Hold& hold = *kept;
+    if (tree.root(hold.queue) != tree.root(queue)) continue;
     Trial gone(state_);
     remove_victims(gone, attempt.victims.value_or(std::vector<Victim>()));
     gone.remove(hold);
@@ -560,12 +610,12 @@ void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment)
   state_.add_hold(record.spec.key, std::move(hold));
 }
 
-void Pass::give_verdict(const ClusterQueueName& queue, PendingClass& same,
-                        const Explanation& explanation, std::vector<Effect>& effects) {
+void Pass::give_verdict(const ClusterQueueName& queue, PendingClass& same, Explanation explanation,
+                        std::vector<Effect>& effects) {
   if (!same.verdict || same.verdict->reason != explanation.reason) same.unannounced = same.members;
-  same.verdict = explanation;
+  same.verdict = std::move(explanation);
   for (const WorkloadRecord* const member : same.unannounced) {
-    effects.emplace_back(StillPending{member->spec.key, queue, explanation});
+    effects.emplace_back(StillPending{member->spec.key, queue, *same.verdict});
   }
   same.unannounced.clear();
 }

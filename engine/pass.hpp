@@ -10,6 +10,7 @@
 #include "engine/state.hpp"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,16 +40,25 @@ class Pass {
  private:
   /// Where the pass stands in one class.
   struct Turn {
-    PendingClass* same = nullptr;          ///< nullptr: its last member started.
-    bool dropped = false;                  ///< It got a final verdict.
-    WorkloadRecord* considered = nullptr;  ///< The last member looked at; nullptr: none yet.
-    std::optional<WorkloadRecord*> next;   ///< The one to look at next, nullptr: none is left.
-                                           ///< Absent: to be found.
+    PendingClass* same = nullptr;             ///< nullptr: its last member started.
+    bool dropped = false;                     ///< It got a final verdict.
+    WorkloadRecord* considered = nullptr;     ///< The last member looked at; nullptr: none yet.
+    std::optional<WorkloadRecord*> next;      ///< The one to look at next, nullptr: none is left.
+                                              ///< Absent: to be found.
+    std::unique_ptr<FlavorAssigner> flavors;  ///< For any member; nullptr: not asked for yet.
   };
   /// Where the pass stands in one queue.
   struct Cursor {
     std::vector<Turn> turns;  ///< In the order of State::pending.
     std::unordered_map<const PendingClass*, std::size_t> places;  ///< In `turns`.
+    struct Place {
+      WorkloadRecord* record = nullptr;
+      std::size_t turn = 0;
+    };
+    /// A heap with the next of each class, the first in order on top, and some who were next once.
+    std::vector<Place> line;
+    bool lined_up = false;           ///< `line` was begun.
+    std::size_t moved = 0;           ///< The turn that was looked at last.
     bool blocked = false;            ///< StrictFIFO: the head did not start.
     WorkloadRecord* last = nullptr;  ///< StrictFIFO: it waits for its victims, all behind it wait.
     [[nodiscard]] Turn& turn(const PendingClass& same) { return turns[places.at(&same)]; }
@@ -76,6 +86,8 @@ class Pass {
   void settle_first_preemptor(std::vector<Effect>& effects);
   [[nodiscard]] bool is_due(const WorkloadSpec& spec) const;
   [[nodiscard]] WorkloadRecord* next_of(Turn& turn) const;
+  /// Who is to be looked at next in the queue; nullptr: nobody is left.
+  [[nodiscard]] WorkloadRecord* first_of(const ClusterQueueSpec& queue, Cursor& cursor);
   void push_head(const ClusterQueueName& queue, std::vector<Effect>& effects);
   void consider(const Head& head, std::vector<Effect>& effects);
   void admit(WorkloadRecord& record, const Assignment& assignment, std::vector<Effect>& effects);
@@ -83,10 +95,14 @@ class Pass {
              const std::vector<Victim>& victims, std::vector<Effect>& effects);
   void keep_room(const WorkloadRecord& record, const Assignment& assignment);
   static void give_verdict(const ClusterQueueName& queue, PendingClass& same,
-                           const Explanation& explanation, std::vector<Effect>& effects);
+                           Explanation explanation, std::vector<Effect>& effects);
   void block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
                     std::vector<Effect>& effects);
+  /// The queue must have been started.
+  [[nodiscard]] FlavorAssigner& flavors_of(const WorkloadRecord& record);
   [[nodiscard]] Attempt try_for(const WorkloadRecord& record, Reach reach);
+  [[nodiscard]] Attempt try_with(FlavorAssigner& flavors, const WorkloadRecord& record,
+                                 Reach reach);
   /// For whom is kept what the workload would take with this attempt: somebody who may not borrow
   /// would find its queue's own quota, or that of a cohort, borrowed away. nullptr: nobody.
   [[nodiscard]] const WorkloadKey* short_by(const WorkloadRecord& record,

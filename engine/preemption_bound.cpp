@@ -82,10 +82,9 @@ class Bound {
       if (amount > Amount()) gone.emplace_back(fr, amount);
     }
     if (!gone.empty()) tree_.remove_usage(queue, gone, &log_);
-    for (const auto& [key, hold] : state_.holds) {
-      if (hold.queue != queue) continue;
+    for (const auto& [key, hold] : state_.holds_in(queue)) {
       if (!policy_allows(policy, *request_.preemptor, state_.workloads.at(key).spec)) continue;
-      tree_.remove_usage(queue, hold.amounts, &log_);
+      tree_.remove_usage(queue, hold->amounts, &log_);
     }
   }
 

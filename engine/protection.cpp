@@ -1,5 +1,6 @@
 // State: who may be preempted, and what is kept for whom.
 
+#include "base/assert.hpp"
 #include "engine/state.hpp"
 
 #include <algorithm>
@@ -68,7 +69,11 @@ void State::add_hold(const WorkloadKey& key, Hold hold) {
   for (const topology::NodeUse& use : hold.room) {
     fleet.charge(use.node, topology::UseKind::kPlanned, use.amount);
   }
-  holds.insert_or_assign(key, std::move(hold));
+  const auto [position, is_new] = holds.emplace(key, std::move(hold));
+  MUSTER_ASSERT(is_new, "room is kept for {} already", key);
+  const Hold* const kept = &position->second;
+  holds_by_queue_[kept->queue].emplace(key, kept);
+  if (kept->own_only) own_only_holds_.emplace(key, kept);
 }
 
 void State::drop_hold(const WorkloadKey& key) {
@@ -79,7 +84,15 @@ void State::drop_hold(const WorkloadKey& key) {
   for (const topology::NodeUse& use : hold.room) {
     fleet.release(use.node, topology::UseKind::kPlanned, use.amount);
   }
+  holds_by_queue_.at(hold.queue).erase(key);
+  own_only_holds_.erase(key);
   holds.erase(position);
+}
+
+const State::HoldsByKey& State::holds_in(quota::NodeIndex queue) const {
+  static const HoldsByKey kNone;
+  const auto found = holds_by_queue_.find(queue);
+  return found == holds_by_queue_.end() ? kNone : found->second;
 }
 
 void State::recall_preemptors() {

@@ -307,8 +307,12 @@ class State {
                                                      const WorkloadSpec& preemptor);
   /// It was preempted since it came into the queue as it is now.
   [[nodiscard]] static bool went_round(const WorkloadRecord& record);
+  /// The workload must not have one.
   void add_hold(const WorkloadKey& key, Hold hold);
   void drop_hold(const WorkloadKey& key);
+  using HoldsByKey = std::map<WorkloadKey, const Hold*>;
+  [[nodiscard]] const HoldsByKey& holds_in(quota::NodeIndex queue) const;
+  [[nodiscard]] const HoldsByKey& own_only_holds() const { return own_only_holds_; }
   /// After a restart: whom others had to leave for, as their conditions say.
   void recall_preemptors();
   /// The past is ignored.
@@ -342,6 +346,8 @@ class State {
 
   /// By queue: made when asked for, dropped when one of its workloads changes.
   std::map<ClusterQueueName, HeldUse> held_use_;
+  std::map<quota::NodeIndex, HoldsByKey> holds_by_queue_;
+  HoldsByKey own_only_holds_;
   std::optional<LeavingUse> leaving_use_;  ///< Of `evicting`, when somebody asked for it.
   std::set<WorkloadKey> unsynced_usage_;   ///< Empty without a usage history.
 };

@@ -41,7 +41,8 @@ struct Fleet {
 
   Attempt attempt(const WorkloadSpec& workload) {
     std::size_t work = 0;
-    return engine::attempt(state, workload, queue, work);
+    FlavorAssigner flavors(state, workload, queue);
+    return engine::attempt(state, workload, queue, flavors, work);
   }
 };
 

@@ -254,16 +254,17 @@ TEST(Flavors, AScanThatStoppedCanGoOn) {
   workload.pod_sets.edit()[0].quota_requests = {{gpu(), Amount(8)}};
   AssignOptions options;
   options.oracle = [](const OracleQuery&) { return OracleAnswer{Oracle::kOwnQueue, 0}; };
-  const Assignment first = assign_flavors(state, workload, queue, options);
+  FlavorAssigner flavors(state, workload, queue);
+  const Assignment first = flavors.assign(options);
   EXPECT_EQ(first.mode, Mode::kPreempt);
   EXPECT_EQ(first.rest, (ScanStart{{{0, 0}, 1}}));
   options.start = first.rest;
-  const Assignment next = assign_flavors(state, workload, queue, options);
+  const Assignment next = flavors.assign(options);
   EXPECT_EQ(next.mode, Mode::kFit);
   EXPECT_EQ(next.admission.pod_sets.at(0).flavors.at(gpu()), FlavorName("two"));
   EXPECT_EQ(next.rest, (ScanStart{{{0, 0}, 2}}));
   options.start = next.rest;
-  const Assignment last = assign_flavors(state, workload, queue, options);
+  const Assignment last = flavors.assign(options);
   EXPECT_EQ(last.admission.pod_sets.at(0).flavors.at(gpu()), FlavorName("three"));
   EXPECT_TRUE(last.rest.empty()) << "it saw the last flavor";
 }
