@@ -366,26 +366,25 @@ WorkloadRecord* Pass::first_of(const ClusterQueueSpec& queue, Cursor& cursor) {
     }
     return first;
   }
-  std::vector<Cursor::Place>& line = cursor.line;
   const auto goes_after = [](const Cursor::Place& a, const Cursor::Place& b) {
     return queue_order(a.record->spec, b.record->spec) > 0;
   };
+  const bool is_new = !cursor.line;
+  std::vector<Cursor::Place>& line = is_new ? cursor.line.emplace() : *cursor.line;
   const auto join = [&](std::size_t turn) {
     WorkloadRecord* const member = next_of(cursor.turns[turn]);
     if (member == nullptr) return;
     line.push_back({member, turn});
     std::push_heap(line.begin(), line.end(), goes_after);
   };
-  if (!std::exchange(cursor.lined_up, true)) {
-    for (std::size_t i = 0; i < cursor.turns.size(); ++i) join(i);
-  } else {
-    join(cursor.moved);
-  }
+  for (std::size_t i = 0; is_new && i < cursor.turns.size(); ++i) join(i);
+  // The next of a class only ever moves back: where it did, it finds its place when it is on top.
   while (!line.empty()) {
-    const Cursor::Place place = line.front();
-    if (next_of(cursor.turns[place.turn]) == place.record) return place.record;
+    const auto [record, turn] = line.front();
+    if (next_of(cursor.turns[turn]) == record) return record;
     std::pop_heap(line.begin(), line.end(), goes_after);
     line.pop_back();
+    join(turn);
   }
   return nullptr;
 }
@@ -433,9 +432,7 @@ Attempt Pass::try_with(FlavorAssigner& flavors, const WorkloadRecord& record, Re
 void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   WorkloadRecord& record = *head.record;
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
-  Cursor& cursor = cursors_.at(head.queue);
-  cursor.moved = cursor.places.at(record.pending_class);
-  Turn& turn = cursor.turns[cursor.moved];
+  Turn& turn = cursors_.at(head.queue).turn(*record.pending_class);
   turn.considered = &record;
   turn.next.reset();
 
@@ -478,13 +475,16 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
 }
 
 const WorkloadKey* Pass::short_by(const WorkloadRecord& record, const Attempt& attempt) const {
+  if (state_.own_only_holds().empty()) return nullptr;
   const quota::QuotaTree& tree = state_.tree;
   const quota::NodeIndex queue = state_.queue_node(record.queue);
+  Trial gone(state_);
+  remove_victims(gone, attempt.victims.value_or(std::vector<Victim>()));
+  const Trial::Checkpoint before = gone.checkpoint();
   for (const auto& [key, kept] : state_.own_only_holds()) {
     const Hold& hold = *kept;
     if (tree.root(hold.queue) != tree.root(queue)) continue;
-    Trial gone(state_);
-    remove_victims(gone, attempt.victims.value_or(std::vector<Victim>()));
+    gone.rollback_to(before);
     gone.remove(hold);
     const auto is_short = [&] {
       return std::any_of(hold.amounts.begin(), hold.amounts.end(), [&](const auto& entry) {

@@ -55,10 +55,9 @@ class Pass {
       WorkloadRecord* record = nullptr;
       std::size_t turn = 0;
     };
-    /// A heap with the next of each class, the first in order on top, and some who were next once.
-    std::vector<Place> line;
-    bool lined_up = false;           ///< `line` was begun.
-    std::size_t moved = 0;           ///< The turn that was looked at last.
+    /// A heap with one member of each class, the next or one who was next before it; the first in
+    /// order on top. Absent: not begun.
+    std::optional<std::vector<Place>> line;
     bool blocked = false;            ///< StrictFIFO: the head did not start.
     WorkloadRecord* last = nullptr;  ///< StrictFIFO: it waits for its victims, all behind it wait.
     [[nodiscard]] Turn& turn(const PendingClass& same) { return turns[places.at(&same)]; }
