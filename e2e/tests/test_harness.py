@@ -141,11 +141,11 @@ def test_a_process_that_dies_while_starting_is_named_with_its_last_words(tmp_pat
 
 def test_a_process_that_ignores_sigterm_or_is_stopped_still_goes(tmp_path: pathlib.Path):
     processes = Processes(tmp_path)
-    processes.start("stubborn", ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+    processes.start("deaf", ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
     processes.start("frozen", ["sleep", "600"])
     processes.signal("frozen", 19)
     time.sleep(0.3)
-    assert processes.stop("stubborn", grace=0.5) == -9
+    assert processes.stop("deaf", grace=0.5) == -9
     assert processes.stop("frozen") == -15
     assert processes.living() == []
 
