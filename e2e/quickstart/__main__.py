@@ -149,15 +149,16 @@ def prove(observer: Observer, watcher: Watcher, table: Table, gpus: int, finishe
     gangs = len(observer.admitted_gangs)
     reclaimed = [p for p in observer.preemptions if len(p.pods) > 1 and p.by != "?"]
     left = observer.left_of_victims()
+    torn = observer.torn()
     claims = [
         (gangs > 0, f"{gangs} gangs admitted ({sum(observer.admitted_gangs.values())} pods); "
                     f"of {admitted} workloads {whole} were seen whole"),
         (bool(reclaimed), f"{len(observer.preemptions)} gangs preempted" + "".join(
             f"\n       e.g. {p.victim} ({len(p.pods)} pods) by {p.by}, {p.reason}: {p.message}"
             for p in reclaimed[:1])),
-        (not left and not observer.torn, "preempted whole: every pod of each victim went"
+        (not left and not torn, "preempted whole: every pod of each victim went"
          + (f", but for {', '.join(left[:5])}" if left else ", and no pod of anybody else")
-         + (f"; pods lost besides: {', '.join(observer.torn[:5])}" if observer.torn else "")),
+         + (f"; pods lost besides: {', '.join(torn[:5])}" if torn else "")),
         (not watcher.violations, f"{len(watcher.violations)} partial gangs, by the watcher"
          + "".join(f"\n       {v}" for v in watcher.violations[:5])),
         (finished, f"a day's work in {took:.0f} s, "

@@ -24,6 +24,14 @@ class Preemption:
 
 
 @dataclasses.dataclass(frozen=True)
+class LostPod:
+    name: str      # namespace/name
+    workload: str  # uid
+    created: str   # as the API writes times, in whole seconds
+    gone: str
+
+
+@dataclasses.dataclass(frozen=True)
 class QueueRow:
     name: str
     pending: int
@@ -40,9 +48,10 @@ class Observer:
         self._workloads: dict[str, dict] = {}
         self._queues: dict[str, dict] = {}
         self._local: dict[str, str] = {}
-        self._evicted_at: dict[str, str] = {}  # workload uid -> transition time already recorded
+        self._evictions: dict[str, set[str]] = {}  # workload uid -> when it was evicted
+        self._finished: dict[str, str] = {}        # workload uid -> when it finished
+        self._lost: list[LostPod] = []             # bound pods that were deleted
         self.preemptions: list[Preemption] = []
-        self.torn: list[str] = []            # pods deleted while their workload was neither evicted nor finished
         self.admitted_gangs: dict[str, int] = {}  # owner -> pods, of workloads with more than one
         self._watches = [
             Reflector(api, WORKLOADS, self._workload), Reflector(api, "/api/v1/pods", self._pod),
@@ -89,6 +98,14 @@ class Observer:
             return [self._pods[uid]["metadata"]["name"] for p in self.preemptions for uid in p.pods
                     if uid in self._pods and _bound(self._pods[uid])]
 
+    def torn(self) -> list[str]:
+        """Pods that were lost although their workload had not finished and was not evicted in their
+        lifetime. Told by times: what one watch shows first says nothing about another."""
+        with self._lock:
+            return [pod.name for pod in self._lost
+                    if not any(pod.created <= at <= pod.gone for at in self._evictions.get(pod.workload, ()))
+                    and not self._finished.get(pod.workload, "~") <= pod.gone]
+
     def wait_victims_gone(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while self.left_of_victims() and time.monotonic() < end:
@@ -104,9 +121,11 @@ class Observer:
                 return
             self._pods.pop(uid, None)
             workload = self._workload_of(pod)
-            if workload and _bound(pod, terminating=True) and not (
-                    _true(workload, "Evicted") or _true(workload, "Finished") or not _true(workload, "Admitted")):
-                self.torn.append(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+            if workload and _bound(pod, terminating=True):
+                meta = pod["metadata"]
+                self._lost.append(LostPod(f"{meta['namespace']}/{meta['name']}", workload["metadata"]["uid"],
+                                          meta["creationTimestamp"],
+                                          time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())))
 
     def _workload(self, kind: str, workload: dict) -> None:
         with self._lock:
@@ -118,11 +137,15 @@ class Observer:
             count = sum(s["count"] for s in workload["spec"]["podSets"])
             if count > 1 and _true(workload, "Admitted"):
                 self.admitted_gangs[_owner(workload)] = count
+            if _true(workload, "Finished"):
+                self._finished[uid] = _condition(workload, "Finished")["lastTransitionTime"]
+            if not _true(workload, "Evicted"):
+                return
             evicted = _condition(workload, "Evicted")
-            if evicted and evicted["status"] == "True" and evicted["reason"] == "Preempted":
-                if self._evicted_at.get(uid) != evicted["lastTransitionTime"]:
-                    self._evicted_at[uid] = evicted["lastTransitionTime"]
-                    self._record(workload)
+            known = self._evictions.setdefault(uid, set())
+            if evicted["reason"] == "Preempted" and evicted["lastTransitionTime"] not in known:
+                self._record(workload)
+            known.add(evicted["lastTransitionTime"])
 
     def _record(self, workload: dict) -> None:
         preempted = _condition(workload, "Preempted") or _condition(workload, "Evicted")

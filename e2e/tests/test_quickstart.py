@@ -14,6 +14,7 @@ from e2e.harness.controlplane import wait_for
 from e2e.harness.process import Processes
 from e2e.harness.tools import ROOT, muster_binary, tools
 from e2e.quickstart.__main__ import hints
+from e2e.quickstart.observe import Observer
 
 ENVIRONMENT = {**os.environ, "MUSTER_BINARY": str(muster_binary())}
 
@@ -72,6 +73,42 @@ def test_wrong_usage_is_exit_2_with_one_line(words):
     done = quickstart(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
+
+
+def seen_by_observer(*seen):
+    """What it takes for torn when its watches show, in this order, a pod born at second 10 go
+    (`lost`), its gang admitted, or evicted or finished at that second."""
+    pod = {"metadata": {"uid": "pod", "name": "p", "namespace": "ns", "creationTimestamp": second(10),
+                        "ownerReferences": [{"uid": "job"}]}, "spec": {"nodeName": "n"}, "status": {}}
+    observer = Observer(None)
+    observer._pod("ADDED", pod)
+    for what, *at in seen:
+        if what == "lost":
+            observer._pod("DELETED", pod)
+            continue
+        conditions = [{"type": what, "status": "True", "reason": "Preempted", "message": "",
+                       "lastTransitionTime": second(*at or [9])}]
+        observer._workload("MODIFIED", {
+            "metadata": {"uid": "wl", "name": "w", "namespace": "ns",
+                         "ownerReferences": [{"uid": "job", "name": "j"}]},
+            "spec": {"podSets": [{"count": 2}]}, "status": {"conditions": conditions}})
+    return observer.torn()
+
+
+def second(at):
+    return f"2020-01-01T00:00:{at:02}Z"
+
+
+@pytest.mark.parametrize("seen, torn", [
+    ([("Admitted",), ("lost",)], True),
+    ([("Admitted",), ("Evicted", 20), ("lost",)], False),
+    ([("Admitted",), ("lost",), ("Evicted", 20)], False),       # The other watch was first.
+    ([("Evicted", 20), ("Admitted",), ("lost",)], False),       # It started again meanwhile.
+    ([("Evicted", 5), ("Admitted",), ("lost",)], True),         # That was before the pod.
+    ([("Admitted",), ("lost",), ("Finished", 30)], False),
+])
+def test_a_lost_pod_is_excused_by_what_happened_in_its_lifetime_whatever_is_seen_first(seen, torn):
+    assert seen_by_observer(*seen) == (["ns/p"] if torn else [])
 
 
 def test_a_broken_configuration_is_told_and_nothing_is_left_running(folder, tmp_path):
