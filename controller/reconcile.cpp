@@ -91,7 +91,18 @@ void Controller::Impl::forget_work(WorkloadEntry& entry) {
   // Finished objects stay in the cluster for long; what they were made of need not stay here.
   entry.pod_sets = Json();
   entry.written_pod_sets = Json();
-  entry.object->pod_sets.clear();
+  kube::Workload rest;
+  rest.meta = std::move(entry.object->meta);
+  rest.meta.labels.clear();
+  rest.meta.annotations.clear();
+  kube::Condition& finished = rest.conditions.emplace_back();
+  finished.type = "Finished";
+  finished.status = "True";
+  entry.object = std::move(rest);
+  if (entry.fed && entry.fed->finished) entry.fed->admission.reset();
+  entry.admit_message = std::string();
+  entry.pending.reset();
+  entry.pending_event_reason = std::string();
   if (owner_of(entry) != nullptr) owners_.at(entry.owner_uid).pod_sets.clear();
 }
 

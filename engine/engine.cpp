@@ -235,6 +235,7 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
       s.file(record);
       s.set_phase(record, Phase::kFinished);
     }
+    record.spec.admission.reset();  // Objects of finished work stay for long; this would, too.
     return;
   }
   if (!spec.admission) {
