@@ -22,14 +22,7 @@ class Collector {
   Candidates run() {
     collect_own();
     collect_cohort();
-    for (auto* list : {&found_.hierarchy, &found_.priority, &found_.own, &found_.holds}) {
-      std::sort(list->begin(), list->end(), cheaper_candidate);
-    }
-    if (usage_orders(state_, request_.queue)) {
-      const CandidateOrder order(state_, request_.queue);
-      std::sort(found_.own.begin(), found_.own.end(),
-                [&](const Candidate& x, const Candidate& y) { return order(x.record, y.record); });
-    }
+    std::sort(found_.holds.begin(), found_.holds.end(), cheaper_candidate);
     return std::move(found_);
   }
 
@@ -160,6 +153,16 @@ std::vector<bool> subtree_advantages(const State& state, const PreemptionRequest
 
 Candidates collect_candidates(State& state, const PreemptionRequest& request) {
   return Collector(state, request).run();
+}
+
+void put_in_order(Candidates& candidates, const State& state, const PreemptionRequest& request) {
+  for (auto* list : {&candidates.hierarchy, &candidates.priority, &candidates.own}) {
+    std::sort(list->begin(), list->end(), cheaper_candidate);
+  }
+  if (!usage_orders(state, request.queue)) return;
+  const CandidateOrder order(state, request.queue);
+  std::sort(candidates.own.begin(), candidates.own.end(),
+            [&](const Candidate& x, const Candidate& y) { return order(x.record, y.record); });
 }
 
 bool within_nominal(const State& state, const PreemptionRequest& request, quota::NodeIndex queue,

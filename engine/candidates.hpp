@@ -26,11 +26,11 @@ struct Candidate {
 };
 
 struct Candidates {
-  // Each by priority, then the most recent reservation, then uid: cheapest loss first.
   std::vector<Candidate> hierarchy;  ///< Other queues', from where the request has the advantage.
   std::vector<Candidate> priority;   ///< Other queues', from below that.
   std::vector<Candidate> own;
-  std::vector<Candidate> holds;  ///< Of lower rank than the request.
+  std::vector<Candidate>
+      holds;  ///< Of lower rank than the request; in the order of put_in_order().
   [[nodiscard]] bool any_of_cohort() const { return !hierarchy.empty() || !priority.empty(); }
 };
 
@@ -44,6 +44,10 @@ struct Candidates {
 /// are leaving already or are protected (State::spared), which are added to
 /// `request.search.spared`.
 [[nodiscard]] Candidates collect_candidates(State& state, const PreemptionRequest& request);
+
+/// Each list by priority, then the most recent reservation, then uid: cheapest loss first. Where
+/// use of LocalQueues orders the queue, its own by that first.
+void put_in_order(Candidates& candidates, const State& state, const PreemptionRequest& request);
 
 /// The queue, or an ancestor strictly below where it meets the request's queue, uses no more than
 /// its own quota of everything that is short: nothing is to be taken back from it.

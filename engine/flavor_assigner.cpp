@@ -155,7 +155,7 @@ class FlavorAssigner::Impl {
         queue_(queue),
         node_(state.queue_node(queue.name())),
         taste_{queue.fungibility.preference, !state.options.peer.rank_is_all},
-        own_only_(!state.protection_of(workload, queue.name()).preemptible.value_or(true)) {
+        own_only_(state.own_only(workload, queue.name())) {
     blank_.mode = Mode::kFit;
     blank_.admission.cluster_queue = queue_.name();
     for (std::size_t i = 0; i < workload_.pod_sets.size(); ++i) add_pod_set(i, counts);
@@ -163,14 +163,20 @@ class FlavorAssigner::Impl {
     for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {
       for (const quota::FlavorQuotas& quotas : group.flavors) {
         const auto flavor = state_.flavors.find(quotas.flavor);
-        if (flavor != state_.flavors.end() && !flavor->second.topology) topology_only_ = false;
+        if (flavor == state_.flavors.end()) continue;
+        (flavor->second.topology ? any_topology_ : any_without_) = true;
       }
     }
   }
 
   Assignment assign(const AssignOptions& options) {
     begin(options);
-    Assignment result = blank_;
+    Assignment result;
+    if (plain_amounts()) {
+      result.mode = Mode::kFit;
+    } else {
+      result = blank_;
+    }
     for (PodSetGroup& group : groups_) {
       if (assign_group(group, result)) continue;
       result.mode = Mode::kNoFit;
@@ -205,6 +211,9 @@ class FlavorAssigner::Impl {
     assumed_.clear();
     needed_.clear();
   }
+
+  /// Which pod set got what does not matter for the answer.
+  [[nodiscard]] bool plain_amounts() const { return options_->quota_only && !any_topology_; }
 
   [[nodiscard]] bool covers(const ResourceName& resource) const {
     for (const quota::ResourceGroup& group : queue_.quota.resource_groups) {
@@ -282,7 +291,8 @@ class FlavorAssigner::Impl {
         take(choice, best, result);
       }
     }
-    if (const auto error = fails ? std::nullopt : topology_error(group, result.admission)) {
+    if (const auto error =
+            fails || plain_amounts() ? std::nullopt : topology_error(group, result.admission)) {
       result.why = *error;
       return false;
     }
@@ -328,7 +338,7 @@ class FlavorAssigner::Impl {
     result.borrow_level = std::max(result.borrow_level, best.borrow_level);
     if (best.planned) {
       result.admission = *best.planned;
-    } else {
+    } else if (!plain_amounts()) {
       set_flavor(choice, best.flavor->flavor, result.admission);
     }
     for (const ResourceName& name : choice.asked) {
@@ -439,7 +449,7 @@ class FlavorAssigner::Impl {
     for (const std::size_t index : choice.group->pod_sets) {
       const PodSetSpec& pod_set = workload_.pod_sets[index];
       FlavorPlace place;
-      place.topology_only = topology_only_;
+      place.topology_only = !any_without_;
       const auto& covered = resource_group(choice).covered_resources;
       place.asked_by_pods = std::any_of(covered.begin(), covered.end(), [&](const auto& resource) {
         return resource != pods && pod_set.node_requests.contains(resource);
@@ -540,10 +550,14 @@ class FlavorAssigner::Impl {
       rank.grade = Grade::kPreempt;
     }
     candidate.lower(rank, taste_);
+    candidate.needed.push_back(*fr);
+    if (options_->quota_only) {
+      candidate.why.reason = PendingReason::kWaitingForQuota;
+      return;
+    }
     candidate.note(PendingReason::kWaitingForQuota,
                    QuotaShortfall{what, total, total - now->missing, !tree.is_queue(now->node),
                                   tree.name(now->node), own.has_value()});
-    candidate.needed.push_back(*fr);
   }
 
   /// All that is assumed so far and what the choice adds, of this flavor.
@@ -598,8 +612,9 @@ class FlavorAssigner::Impl {
   Taste taste_;
   bool own_only_;  ///< It may not borrow: it is not preemptible.
   std::vector<PodSetGroup> groups_;
-  Assignment blank_;  ///< Counts and usage, no flavors.
-  bool topology_only_ = true;
+  Assignment blank_;           ///< Counts and usage, no flavors.
+  bool any_topology_ = false;  ///< Of the queue's flavors.
+  bool any_without_ = false;
   std::map<quota::FrId, Amount> assumed_;  ///< By earlier choices of this call.
   std::set<quota::FrId> needed_;
 };

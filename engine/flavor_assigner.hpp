@@ -55,7 +55,9 @@ struct Assignment {
 };
 
 struct AssignOptions {
-  /// Look at quota only: enough to know the borrow level, an order of magnitude cheaper.
+  /// Look at quota only: enough to know the borrow level and the amounts, an order of magnitude
+  /// cheaper. What is short of quota for now is not explained, and without a topology no pod set is
+  /// told its flavors.
   bool quota_only = false;
   /// Absent: nothing can be preempted.
   OracleFunction oracle;

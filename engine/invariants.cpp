@@ -35,6 +35,16 @@ void check_quota(const State& state, std::vector<std::string>& violations) {
   for (std::string& line : state.tree.check_usage()) violations.push_back(std::move(line));
 }
 
+void check_standings(const State& state, std::vector<std::string>& violations) {
+  for (const auto& [key, record] : state.workloads) {
+    if (!record.holds_quota() || !record.standing) continue;
+    if (state.standing(record).protection == state.protection_of(record.spec, record.queue)) {
+      continue;
+    }
+    violations.push_back(fmt::format("the protection of {} is not what is remembered", key));
+  }
+}
+
 /// What is charged is what would be, had the names been known from the beginning.
 void check_names(const State& state, std::vector<std::string>& violations) {
   for (const auto& [uid, pod] : state.pods) {
@@ -101,6 +111,7 @@ std::vector<std::string> check_state(const State& state) {
     for (const WorkloadRecord* const record : state.evicting) expected.add(state, *record);
     if (*leaving != expected) violations.emplace_back("what leaves is summed up wrongly");
   }
+  check_standings(state, violations);
   check_names(state, violations);
   check_nodes(state, violations);
   return violations;

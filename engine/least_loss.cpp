@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <string_view>
 #include <tuple>
 
 namespace muster::engine {
@@ -20,32 +19,15 @@ constexpr std::size_t kMaxSteps = 1000;        ///< Workloads taken away in the 
 constexpr std::size_t kMaxPlacements = 32;     ///< Questions about nodes in it.
 constexpr std::size_t kMaxPriorityLevels = 8;  ///< Tried one by one, then all at once.
 
-/// `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb`, `google.com/tpu`.
-bool is_accelerator(const ResourceName& name) {
-  const std::size_t slash = name.value().find('/');
-  if (slash == std::string::npos) return false;
-  const std::string_view word = std::string_view(name.value()).substr(slash + 1);
-  return word.starts_with("gpu") || word.starts_with("mig-") || word.starts_with("tpu");
-}
-
 /// Accelerators times microseconds.
-Loss loss_of(const WorkloadRecord& record, Instant now) {
-  Amount gpus;
-  for (std::size_t i = 0; i < record.spec.pod_sets.size(); ++i) {
-    const PodSetSpec& pod_set = record.spec.pod_sets[i];
-    std::int64_t count = pod_set.count;
-    if (record.admission && i < record.admission->pod_sets.size()) {
-      count = record.admission->pod_sets[i].count;
-    }
-    for (const auto& [name, amount] : pod_set.node_requests) {
-      if (is_accelerator(name)) gpus += amount * count;
-    }
-  }
+Loss loss_of(const State& state, const WorkloadRecord& record) {
+  const Instant now = state.last_pass;
   const Instant begin = std::max(
       record.reserved_at.value_or(now),
       record.spec.last_checkpoint.value_or(Instant{std::numeric_limits<std::int64_t>::min()}));
   if (begin >= now) return 0;
-  return static_cast<Loss>(gpus.value()) * (static_cast<Loss>(now.us) - begin.us);
+  return static_cast<Loss>(state.standing(record).accelerators.value()) *
+         (static_cast<Loss>(now.us) - begin.us);
 }
 
 struct Option {
@@ -60,21 +42,14 @@ class Chooser {
  public:
   Chooser(PreemptionTrial& trial, const Candidates& candidates, bool borrow)
       : trial_(trial), borrow_(borrow), start_(trial.checkpoint()) {
-    const Instant now = trial.state().last_pass;
     all_.reserve(candidates.hierarchy.size() + candidates.priority.size() + candidates.own.size());
     for (const auto* list : {&candidates.hierarchy, &candidates.priority, &candidates.own}) {
       for (const Candidate& candidate : *list) {
         if (borrow && candidate.variant == Variant::kReclaimWithoutBorrowing) continue;
-        add(candidate, now);
+        add(candidate);
       }
     }
-    std::sort(all_.begin(), all_.end(), [](const Option& a, const Option& b) {
-      if (a.loss != b.loss) return a.loss < b.loss;
-      if (a.reserved_us != b.reserved_us) return a.reserved_us > b.reserved_us;
-      const WorkloadSpec& one = a.candidate.record->spec;
-      const WorkloadSpec& other = b.candidate.record->spec;
-      return std::tie(one.uid, one.key) < std::tie(other.uid, other.key);
-    });
+    sort_by_loss();
     for (const Option& option : all_) levels_.push_back(option.priority);
     std::sort(levels_.begin(), levels_.end());
     levels_.erase(std::unique(levels_.begin(), levels_.end()), levels_.end());
@@ -91,12 +66,31 @@ class Chooser {
   }
 
  private:
-  void add(const Candidate& candidate, Instant now) {
+  void sort_by_loss() {
+    const auto goes_before = [](const Option& a, const Option& b) {
+      if (a.loss != b.loss) return a.loss < b.loss;
+      if (a.reserved_us != b.reserved_us) return a.reserved_us > b.reserved_us;
+      const WorkloadSpec& one = a.candidate.record->spec;
+      const WorkloadSpec& other = b.candidate.record->spec;
+      return std::tie(one.uid, one.key) < std::tie(other.uid, other.key);
+    };
+    // Options are large: places are sorted, and each option is moved once.
+    std::vector<std::uint32_t> order(all_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return goes_before(all_[a], all_[b]); });
+    std::vector<Option> sorted;
+    sorted.reserve(all_.size());
+    for (const std::uint32_t place : order) sorted.push_back(std::move(all_[place]));
+    all_ = std::move(sorted);
+  }
+
+  void add(const Candidate& candidate) {
     const WorkloadRecord& record = *candidate.record;
     Option option;
     option.candidate = candidate;
     option.priority = record.spec.priority;
-    option.loss = loss_of(record, now);
+    option.loss = loss_of(trial_.state(), record);
     option.reserved_us =
         record.reserved_at.value_or(Instant{std::numeric_limits<std::int64_t>::max()}).us;
     for (const quota::FrId fr : trial_.request().needed) {
@@ -112,9 +106,11 @@ class Chooser {
   [[nodiscard]] std::size_t first_possible_level() {
     Indices by_priority(all_.size());
     std::iota(by_priority.begin(), by_priority.end(), std::size_t{0});
-    std::stable_sort(by_priority.begin(), by_priority.end(), [&](std::size_t a, std::size_t b) {
-      return all_[a].priority < all_[b].priority;
-    });
+    if (levels_.size() > 1) {
+      std::stable_sort(by_priority.begin(), by_priority.end(), [&](std::size_t a, std::size_t b) {
+        return all_[a].priority < all_[b].priority;
+      });
+    }
     std::size_t low = 0;
     auto next = by_priority.begin();
     const auto take_level = [&](std::size_t level) {
@@ -343,7 +339,7 @@ bool loses_less(const State& state, const std::vector<Candidate>& a,
       if (candidate.hold != nullptr) continue;
       priority = std::max(priority, candidate.record->spec.priority);
       ++gangs;
-      loss += loss_of(*candidate.record, state.last_pass);
+      loss += loss_of(state, *candidate.record);
     }
     return std::tuple(priority, gangs, loss);
   };

@@ -70,7 +70,7 @@ bool Pass::refuses_all_fresh(std::size_t budget, std::vector<Effect>& effects) {
       if (budget != 0 && ++work_ >= budget) return false;
       spared_.clear();
       FlavorAssigner flavors(state_, first->spec, queue);
-      Attempt tried = try_with(flavors, *first, Reach::kAny);
+      Attempt tried = try_with(flavors, queue, *first, Reach::kAny);
       if (tried.works()) return false;
       add_spared(tried.assignment.why);
       verdicts.emplace_back(name, &same->second, std::move(tried.assignment.why));
@@ -230,6 +230,7 @@ void Pass::start_queue(const ClusterQueueName& name, std::vector<Effect>& effect
   constexpr std::size_t kClassesOfWork = 16;  // As much as one look at a workload.
   const ClusterQueueSpec& queue = state_.queues.at(name);
   Cursor& cursor = cursors_[name];
+  cursor.queue = &queue;
   const auto problem = state_.problem_of(queue);
   for (auto& [key, same] : state_.pending.at(name)) {
     cursor.places.emplace(&same, cursor.turns.size());
@@ -263,7 +264,7 @@ void Pass::hold_for(WorkloadRecord& record) {
   Cursor& cursor = cursors_[record.queue];
   if (cursor.turn(*record.pending_class).dropped) return;
   ++work_;
-  const Attempt tried = try_for(record, Reach::kLeavingOnly);
+  const Attempt tried = try_for(cursor, record, Reach::kLeavingOnly);
   if (tried.victims) {
     Instant patience = state_.preemptors.at(record.spec.key) + state_.options.hold_timeout;
     for (const WorkloadRecord* const leaving : state_.evicting) {
@@ -279,7 +280,7 @@ void Pass::hold_for(WorkloadRecord& record) {
   }
   waiting_.insert(Head{tried.assignment.borrow_level, &record, record.queue, {}});
   holding_.insert(&record);
-  const ClusterQueueSpec& queue = state_.queues.at(record.queue);
+  const ClusterQueueSpec& queue = *cursor.queue;
   const bool strict = queue.strategy == QueueingStrategy::kStrictFifo;
   if (strict && (cursor.last == nullptr || goes_before(queue, record, *cursor.last))) {
     cursor.last = &record;
@@ -295,7 +296,8 @@ void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
   // Somebody of higher rank took what was held: it looks for victims anew.
   if (!state_.holds.contains(key)) return;
   state_.drop_hold(key);
-  Attempt tried = try_for(record, Reach::kLeavingOnly);
+  Cursor& cursor = cursors_.at(record.queue);
+  Attempt tried = try_for(cursor, record, Reach::kLeavingOnly);
   std::map<WorkloadKey, Hold> behind;
   if (!tried.works()) {
     // Who may not borrow needs its queue's own quota, in which those behind it count as well.
@@ -305,11 +307,10 @@ void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
       behind.insert(*hold);
       state_.drop_hold(head.record->spec.key);
     }
-    tried = try_for(record, Reach::kLeavingOnly);
+    tried = try_for(cursor, record, Reach::kLeavingOnly);
   }
   if (tried.assignment.mode == Mode::kFit) {
     // Who stands behind it in a StrictFIFO queue is free to be looked at now.
-    Cursor& cursor = cursors_[record.queue];
     if (cursor.last != nullptr && cursor.blocked) state_.want_pass();
     if (kept_back_) state_.want_pass();
     if (cursor.last == &record) cursor.last = nullptr;
@@ -392,7 +393,7 @@ WorkloadRecord* Pass::first_of(const ClusterQueueSpec& queue, Cursor& cursor) {
 void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects) {
   Cursor& cursor = cursors_.at(name);
   if (cursor.blocked) return;
-  const ClusterQueueSpec& queue = state_.queues.at(name);
+  const ClusterQueueSpec& queue = *cursor.queue;
   Head best;
   best.queue = name;
   best.record = first_of(queue, cursor);
@@ -403,44 +404,45 @@ void Pass::push_head(const ClusterQueueName& name, std::vector<Effect>& effects)
   }
   AssignOptions options;
   options.quota_only = true;
-  Assignment likely = flavors_of(*best.record).assign(options);
+  Assignment likely = flavors_of(cursor, *best.record).assign(options);
   best.borrow_level = likely.borrow_level;
   best.amounts = std::move(likely.amounts);
   heads_.push(std::move(best));
 }
 
-FlavorAssigner& Pass::flavors_of(const WorkloadRecord& record) {
-  std::unique_ptr<FlavorAssigner>& known =
-      cursors_.at(record.queue).turn(*record.pending_class).flavors;
+FlavorAssigner& Pass::flavors_of(Cursor& cursor, const WorkloadRecord& record) {
+  std::unique_ptr<FlavorAssigner>& known = cursor.turn(*record.pending_class).flavors;
   if (known == nullptr) {
-    known = std::make_unique<FlavorAssigner>(state_, record.spec, state_.queues.at(record.queue));
+    known = std::make_unique<FlavorAssigner>(state_, record.spec, *cursor.queue);
   }
   return *known;
 }
 
-Attempt Pass::try_for(const WorkloadRecord& record, Reach reach) {
-  return try_with(flavors_of(record), record, reach);
+Attempt Pass::try_for(Cursor& cursor, const WorkloadRecord& record, Reach reach) {
+  return try_with(flavors_of(cursor, record), *cursor.queue, record, reach);
 }
 
-Attempt Pass::try_with(FlavorAssigner& flavors, const WorkloadRecord& record, Reach reach) {
+Attempt Pass::try_with(FlavorAssigner& flavors, const ClusterQueueSpec& queue,
+                       const WorkloadRecord& record, Reach reach) {
   SearchOptions search;
   search.reach = reach;
   search.spared = &spared_;
-  return attempt(state_, record.spec, state_.queues.at(record.queue), flavors, work_, search);
+  return attempt(state_, record.spec, queue, flavors, work_, search);
 }
 
 void Pass::consider(const Head& head, std::vector<Effect>& effects) {
   WorkloadRecord& record = *head.record;
-  const ClusterQueueSpec& queue = state_.queues.at(head.queue);
-  Turn& turn = cursors_.at(head.queue).turn(*record.pending_class);
+  Cursor& cursor = cursors_.at(head.queue);
+  const ClusterQueueSpec& queue = *cursor.queue;
+  Turn& turn = cursor.turn(*record.pending_class);
   turn.considered = &record;
   turn.next.reset();
 
   spared_.clear();
   const bool again = search_again_.contains(&record);
-  Attempt tried = try_for(record, again ? Reach::kWithoutOverdue : Reach::kAny);
+  Attempt tried = try_for(cursor, record, again ? Reach::kWithoutOverdue : Reach::kAny);
   // Better to go on waiting than not to wait at all.
-  if (again && !tried.works()) tried = try_for(record, Reach::kAny);
+  if (again && !tried.works()) tried = try_for(cursor, record, Reach::kAny);
   if (const WorkloadKey* const waiting = tried.works() ? short_by(record, tried) : nullptr) {
     kept_back_ = true;
     tried.victims.reset();
@@ -448,7 +450,7 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
     tried.assignment.why = kept_for(*waiting);
   }
   if (tried.victims) {
-    if (take_holds(*tried.victims)) tried = try_for(record, Reach::kLeavingOnly);
+    if (take_holds(*tried.victims)) tried = try_for(cursor, record, Reach::kLeavingOnly);
   }
   if (tried.assignment.mode == Mode::kFit) {
     admit(record, tried.assignment, effects);
@@ -533,7 +535,9 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
   if (PendingClass* const same = record.pending_class; same->members.size() == 1) {
     // It is gone with its last member.
     Cursor& cursor = cursors_[record.queue];
-    cursor.turn(*same).same = nullptr;
+    Turn& turn = cursor.turn(*same);
+    turn.same = nullptr;
+    turn.flavors.reset();
     cursor.places.erase(same);
   }
   state_.hold(record, assignment.admission, Phase::kAssumed, now_);
@@ -593,7 +597,7 @@ void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment)
   Hold hold;
   hold.queue = state_.queue_node(record.queue);
   hold.amounts = assignment.amounts;
-  hold.own_only = !state_.protection_of(record.spec, record.queue).preemptible.value_or(true);
+  hold.own_only = state_.own_only(record.spec, record.queue);
   Admission planned = assignment.admission;
   Trial gone(state_);
   gone.remove_leaving();

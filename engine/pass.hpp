@@ -49,6 +49,7 @@ class Pass {
   };
   /// Where the pass stands in one queue.
   struct Cursor {
+    const ClusterQueueSpec* queue = nullptr;
     std::vector<Turn> turns;  ///< In the order of State::pending.
     std::unordered_map<const PendingClass*, std::size_t> places;  ///< In `turns`.
     struct Place {
@@ -98,10 +99,10 @@ class Pass {
   void block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
                     std::vector<Effect>& effects);
   /// The queue must have been started.
-  [[nodiscard]] FlavorAssigner& flavors_of(const WorkloadRecord& record);
-  [[nodiscard]] Attempt try_for(const WorkloadRecord& record, Reach reach);
-  [[nodiscard]] Attempt try_with(FlavorAssigner& flavors, const WorkloadRecord& record,
-                                 Reach reach);
+  [[nodiscard]] FlavorAssigner& flavors_of(Cursor& cursor, const WorkloadRecord& record);
+  [[nodiscard]] Attempt try_for(Cursor& cursor, const WorkloadRecord& record, Reach reach);
+  [[nodiscard]] Attempt try_with(FlavorAssigner& flavors, const ClusterQueueSpec& queue,
+                                 const WorkloadRecord& record, Reach reach);
   /// For whom is kept what the workload would take with this attempt: somebody who may not borrow
   /// would find its queue's own quota, or that of a cohort, borrowed away. nullptr: nobody.
   [[nodiscard]] const WorkloadKey* short_by(const WorkloadRecord& record,

@@ -34,6 +34,15 @@ std::vector<bool> attempts_for(const State& state, const PreemptionRequest& requ
   return {true, false};
 }
 
+/// Somebody who may go only for a request that does not borrow.
+bool any_against_borrowing(const Candidates& candidates) {
+  const auto without = [](const Candidate& candidate) {
+    return candidate.variant == Variant::kReclaimWithoutBorrowing;
+  };
+  return std::any_of(candidates.priority.begin(), candidates.priority.end(), without) ||
+         std::any_of(candidates.holds.begin(), candidates.holds.end(), without);
+}
+
 /// The first candidates in order that suffice, less those that turn out not to be needed.
 std::optional<std::vector<Candidate>> take_in_order(PreemptionTrial& trial,
                                                     const Candidates& candidates, bool borrow) {
@@ -96,8 +105,9 @@ std::optional<std::vector<Victim>> find_victims(State& state, const PreemptionRe
   if (request.search.reach == Reach::kLeavingOnly) return std::nullopt;
   if (!may_find_victims(trial)) return std::nullopt;
 
-  const Candidates candidates = collect_candidates(state, request);
+  Candidates candidates = collect_candidates(state, request);
   const bool least_loss = goes_by_loss(state, request);
+  if (!least_loss) put_in_order(candidates, state, request);
   std::optional<std::vector<Candidate>> best;
   for (const bool borrow : attempts_for(state, request, candidates)) {
     const Trial::Checkpoint before = trial.checkpoint();
@@ -105,7 +115,8 @@ std::optional<std::vector<Victim>> find_victims(State& state, const PreemptionRe
     trial.rollback_to(before);
     if (!found || (best && !loses_less(state, *found, *best))) continue;
     best = std::move(found);
-    if (!least_loss) break;
+    // Without borrowing no others could go, and as many would have to at least.
+    if (!least_loss || (borrow && !any_against_borrowing(candidates))) break;
   }
   if (!best) return std::nullopt;
   return victims_of(*best);
@@ -114,7 +125,7 @@ std::optional<std::vector<Victim>> find_victims(State& state, const PreemptionRe
 std::optional<Instant> due_to_leave(const State& state, const WorkloadRecord& record) {
   if (!record.evicting_since) return std::nullopt;
   const Duration grace =
-      state.protection_of(record.spec, record.queue).checkpoint_grace.value_or(Duration::zero());
+      state.standing(record).protection.checkpoint_grace.value_or(Duration::zero());
   return *record.evicting_since + state.options.hold_timeout + grace;
 }
 

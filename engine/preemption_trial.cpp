@@ -8,7 +8,7 @@ PreemptionTrial::PreemptionTrial(State& state, const PreemptionRequest& request,
     : request_(request),
       tried_(tried),
       queue_(state.queue_node(request.queue)),
-      own_only_(!state.protection_of(*request.preemptor, request.queue).preemptible.value_or(true)),
+      own_only_(state.own_only(*request.preemptor, request.queue)),
       trial_(state) {
   // Whoever is leaving will be gone; nobody else has to go for room that comes back anyway.
   if (request.search.reach != Reach::kWithoutOverdue) {

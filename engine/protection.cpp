@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace muster::engine {
@@ -15,6 +16,29 @@ Instant later(Instant at, Duration by) {
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() - by.count();
   return by.count() > 0 && at.us > most ? Instant{std::numeric_limits<std::int64_t>::max()}
                                         : at + by;
+}
+
+/// `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb`, `google.com/tpu`.
+bool is_accelerator(const ResourceName& name) {
+  const std::size_t slash = name.value().find('/');
+  if (slash == std::string::npos) return false;
+  const std::string_view word = std::string_view(name.value()).substr(slash + 1);
+  return word.starts_with("gpu") || word.starts_with("mig-") || word.starts_with("tpu");
+}
+
+Amount accelerators_of(const WorkloadRecord& record) {
+  Amount sum;
+  for (std::size_t i = 0; i < record.spec.pod_sets.size(); ++i) {
+    const PodSetSpec& pod_set = record.spec.pod_sets[i];
+    std::int64_t count = pod_set.count;
+    if (record.admission && i < record.admission->pod_sets.size()) {
+      count = record.admission->pod_sets[i].count;
+    }
+    for (const auto& [name, amount] : pod_set.node_requests) {
+      if (is_accelerator(name)) sum += amount * count;
+    }
+  }
+  return sum;
 }
 
 }  // namespace
@@ -28,11 +52,19 @@ Protection State::protection_of(const WorkloadSpec& spec, const ClusterQueueName
   return result;
 }
 
+const Standing& State::standing(const WorkloadRecord& record) const {
+  if (!record.standing || record.standing->rules != protection_rules) {
+    record.standing = Standing{protection_of(record.spec, record.queue), accelerators_of(record),
+                               protection_rules};
+  }
+  return *record.standing;
+}
+
 std::optional<SparedWorkload> State::spared(const WorkloadRecord& victim,
                                             const WorkloadSpec& preemptor) {
   using Why = SparedWorkload::Why;
   const WorkloadKey& key = victim.spec.key;
-  const Protection protection = protection_of(victim.spec, victim.queue);
+  const Protection& protection = standing(victim).protection;
   if (!protection.preemptible.value_or(true)) {
     return SparedWorkload{key, Why::kNotPreemptible, std::nullopt};
   }

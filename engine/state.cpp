@@ -66,6 +66,40 @@ Amount still_used(const WorkloadSpec& spec, const PodSetAssignment& assigned, Am
   return Amount(amount.value() / assigned.count) * pod_set->pods_left();
 }
 
+/// What anybody holds. Who is charged in the tree as it was needs no look at names.
+std::vector<quota::FlavorResource> held_resources(
+    const quota::QuotaTree& before, const std::map<ClusterQueueName, RecordsByKey>& holders) {
+  std::vector<bool> known(before.fr_count());
+  std::set<quota::FlavorResource> held;
+  for (const auto& [queue, records] : holders) {
+    for (const WorkloadRecord* record : records) {
+      if (record->charged_to) {
+        for (const auto& [fr, amount] : record->charged) known[fr.value()] = true;
+      } else {
+        for (const auto& [what, amount] : *record->usage) held.insert(what);
+      }
+    }
+  }
+  for (std::uint32_t i = 0; i < before.fr_count(); ++i) {
+    if (known[i]) held.insert(before.fr(quota::FrId(i)));
+  }
+  return {held.begin(), held.end()};
+}
+
+/// By former id, the present one (of what is not held any more: none that means anything). Nothing:
+/// all are as they were.
+std::optional<std::vector<quota::FrId>> ids_now(const quota::QuotaTree& before,
+                                                const quota::QuotaTree& tree) {
+  std::vector<quota::FrId> ids;
+  bool same = true;
+  for (std::uint32_t i = 0; i < before.fr_count(); ++i) {
+    ids.push_back(tree.find_fr(before.fr(quota::FrId(i))).value_or(quota::FrId(0)));
+    same = same && ids.back() == quota::FrId(i);
+  }
+  if (same) return std::nullopt;
+  return ids;
+}
+
 }  // namespace
 
 quota::FlavorAmounts State::usage_of(const WorkloadSpec& spec, const Admission& admission) {
@@ -97,21 +131,23 @@ void State::ensure_tree() {
   for (const auto& [name, cohort] : cohorts) cohort_specs.push_back(cohort);
   std::vector<quota::QueueQuotaSpec> queue_specs;
   for (const auto& [name, queue] : queues) queue_specs.push_back(queue.quota);
-  std::set<quota::FlavorResource> charged;
-  for (const auto& [queue, records] : holders) {
-    for (const WorkloadRecord* record : records) {
-      for (const auto& [what, amount] : *record->usage) charged.insert(what);
-    }
-  }
-  tree = quota::QuotaTree::build(cohort_specs, queue_specs, {charged.begin(), charged.end()});
+  const quota::QuotaTree before = std::move(tree);
+  tree = quota::QuotaTree::build(cohort_specs, queue_specs, held_resources(before, holders));
   tree.round_shares(options.peer.rounded_shares);
   shares.clear();
+  const auto now = ids_now(before, tree);
   for (const auto& [queue, records] : holders) {
     // A deleted ClusterQueue has no place in the tree; its workloads still hold their nodes.
     const auto node = tree.find_queue(queue);
     for (WorkloadRecord* record : records) {
+      if (!record->charged_to) {
+        record->charged = tree.to_fr_amounts(*record->usage);
+      } else if (now) {
+        for (auto& [fr, amount] : record->charged) fr = now->at(fr.value());
+        std::sort(record->charged.begin(), record->charged.end(),
+                  [](const auto& a, const auto& b) { return a.first < b.first; });
+      }
       record->charged_to = node;
-      record->charged = tree.to_fr_amounts(*record->usage);
       if (node) tree.add_usage(*node, record->charged);
     }
   }
@@ -274,6 +310,7 @@ WorkloadRecord& State::upsert_record(const WorkloadSpec& spec) {
     workloads_by_local_queue[LocalQueueKey{spec.key.ns, record.spec.queue_name}].erase(&record);
   }
   record.spec = spec;
+  record.standing.reset();
   workloads_by_local_queue[LocalQueueKey{spec.key.ns, spec.queue_name}].insert(&record);
   index_owner(record);
   file(record);
@@ -335,6 +372,7 @@ void State::hold(WorkloadRecord& record, const Admission& admission, Phase phase
   record.reserved_at = reserved_at;
   record.usage = usage_of(record.spec, admission);
   record.queue = admission.cluster_queue;
+  record.standing.reset();
   record.phase = phase;
   holders[record.queue].insert(&record);
   if (std::any_of(record.spec.pod_sets.begin(), record.spec.pod_sets.end(),
@@ -411,6 +449,7 @@ void State::set_phase(WorkloadRecord& record, Phase phase, std::optional<Instant
 
 void State::change_plan(WorkloadRecord& record, const Admission& admission) {
   release_plan(record);
+  record.standing.reset();
   record.admission = admission;
   charge_plan(record);
   touch(record);
@@ -573,6 +612,7 @@ Explanation State::homeless_reason(const WorkloadRecord& record) const {
 }
 
 void State::file_all_of(const LocalQueueKey& queue) {
+  ++protection_rules;
   const auto members = workloads_by_local_queue.find(queue);
   queues_dirty = true;
   want_pass();
@@ -583,6 +623,7 @@ void State::file_all_of(const LocalQueueKey& queue) {
 }
 
 void State::file_all_of(const ClusterQueueName& queue) {
+  ++protection_rules;
   for (const auto& [key, local] : local_queues) {
     if (local.cluster_queue == queue) file_all_of(key);
   }

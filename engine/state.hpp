@@ -56,6 +56,13 @@ struct PlannedSlots {
 
 struct PendingClass;
 
+/// What every search for victims asks of a workload that holds quota.
+struct Standing {
+  Protection protection;    ///< State::protection_of.
+  Amount accelerators;      ///< Of all its pods: what a second of its work counts.
+  std::uint64_t rules = 0;  ///< State::protection_rules when this was found out.
+};
+
 struct WorkloadRecord {
   WorkloadSpec spec;
   Phase phase = Phase::kPending;
@@ -77,6 +84,9 @@ struct WorkloadRecord {
   MaybeInstant preempted_at;    ///< Its last preemption, written or not.
   /// When it came into the queue as it is now: created, or changed in what decides.
   MaybeInstant arrived;
+
+  /// Of State::standing(); absent: not asked for since it holds what it holds.
+  mutable Boxed<Standing> standing;
 
   PendingClass* pending_class = nullptr;  ///< While pending in a queue.
   /// What it adds to State::counts, and where; absent: nothing.
@@ -142,7 +152,7 @@ struct Hold {
   quota::NodeIndex queue;
   quota::FrAmounts amounts;
   std::vector<topology::NodeUse> room;
-  /// It has to be its queue's, and its cohorts' below the root, own: the workload may not borrow.
+  /// State::own_only of the workload.
   bool own_only = false;
 };
 
@@ -239,6 +249,8 @@ class State {
   /// The last loss of a node or change of quota; nothing: none since the first pass.
   std::optional<Instant> disturbed_at;
   std::optional<Instant> last_arrival;  ///< Of any workload: the latest WorkloadRecord::arrived.
+  /// Grows with every change that protection_of() may depend on, but of the workload itself.
+  std::uint64_t protection_rules = 0;
   bool tree_dirty = true;  ///< Quota specs changed: the tree is built anew by ensure_tree().
   /// Nodes whose plans may not hold any more (see repair.hpp).
   std::set<topology::NodeIndex> suspects;
@@ -283,7 +295,8 @@ class State {
   void change_plan(WorkloadRecord& record, const Admission& admission);
   /// Files the record under its queue and class, or takes it out, as its phase says.
   void file(WorkloadRecord& record);
-  /// Files the pending workloads of a LocalQueue, or of all that lead to a ClusterQueue, anew.
+  /// After the queue changed: files the pending workloads of a LocalQueue, or of all that lead to a
+  /// ClusterQueue, anew.
   void file_all_of(const LocalQueueKey& queue);
   void file_all_of(const ClusterQueueName& queue);
 
@@ -301,6 +314,13 @@ class State {
   /// What the workload, its priority class, its LocalQueue and its ClusterQueue say.
   [[nodiscard]] Protection protection_of(const WorkloadSpec& spec,
                                          const ClusterQueueName& queue) const;
+  /// Of a workload that holds quota. Valid until it or any queue changes.
+  [[nodiscard]] const Standing& standing(const WorkloadRecord& record) const;
+  /// It may use only what is its queue's, and its cohorts' below the root, own: it is not
+  /// preemptible, and what is borrowed can be taken back.
+  [[nodiscard]] bool own_only(const WorkloadSpec& spec, const ClusterQueueName& queue) const {
+    return !protection_of(spec, queue).preemptible.value_or(true);
+  }
   /// Why `victim`, which holds quota, may not be preempted for `preemptor` now; nothing: it may.
   /// Asks to be woken when time alone changes that.
   [[nodiscard]] std::optional<SparedWorkload> spared(const WorkloadRecord& victim,
