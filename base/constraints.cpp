@@ -1,17 +1,11 @@
 #include "base/constraints.hpp"
 
+#include "base/integer.hpp"
+
 #include <algorithm>
-#include <charconv>
 
 namespace muster {
 namespace {
-
-std::optional<std::int64_t> to_integer(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 std::optional<std::string_view> find_label(const LabelMap& labels, const std::string& key) {
   const auto found = labels.find(key);
@@ -52,8 +46,8 @@ bool matches(const SelectorRequirement& requirement, const std::optional<std::st
     case Operator::kGt:
     case Operator::kLt: {
       if (!value || requirement.values.size() != 1) return false;
-      const auto have = to_integer(*value);
-      const auto bound = to_integer(requirement.values.front());
+      const auto have = parse_integer(*value);
+      const auto bound = parse_integer(requirement.values.front());
       if (!have || !bound) return false;
       return requirement.op == Operator::kGt ? *have > *bound : *have < *bound;
     }

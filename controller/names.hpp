@@ -22,6 +22,9 @@ using kube::kPreferredTopology;
 using kube::kPriorityClassLabel;
 using kube::kQueueNameLabel;
 using kube::kRequiredTopology;
+using kube::kSliceConstraints;
+using kube::kSliceSize;
+using kube::kSliceTopology;
 using kube::kUnconstrainedTopology;
 using kube::kWorkloadAnnotation;
 

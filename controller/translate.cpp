@@ -296,8 +296,11 @@ engine::PodSetSpec to_pod_set(const Namespace& ns, const kube::WorkloadPodSet& p
       spec.topology = engine::TopologyRequest{Mode::kRequired, *request->required};
     } else if (request->preferred) {
       spec.topology = engine::TopologyRequest{Mode::kPreferred, *request->preferred};
-    } else if (request->unconstrained.value_or(false)) {
+    } else if (request->unconstrained.value_or(false) || !request->slices.empty()) {
       spec.topology = engine::TopologyRequest{Mode::kUnconstrained, {}};
+    }
+    for (const kube::TopologySlice& slice : request->slices) {
+      spec.topology->slices.push_back({slice.level, slice.size});
     }
   }
   return spec;

@@ -1,5 +1,6 @@
 #include "controller/workload_object.hpp"
 
+#include "base/integer.hpp"
 #include "controller/names.hpp"
 #include "controller/translate.hpp"
 
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
 namespace muster::controller {
@@ -61,6 +61,17 @@ Json topology_request(const Json& pod_template) {
   }
   if (const Json group = annotations.get(kPodSetGroup); group.is_string()) {
     members.emplace_back("podSetGroupName", group);
+  }
+  if (const Json slice = annotations.get(kSliceTopology); slice.is_string()) {
+    members.emplace_back("podSetSliceRequiredTopology", slice);
+    const auto size = parse_integer(annotations.get(kSliceSize).string_or(""));
+    if (size) members.emplace_back("podSetSliceSize", Json::number(*size));
+  }
+  if (const Json layers = annotations.get(kSliceConstraints); layers.is_string()) {
+    // What cannot be read was refused by the webhook; where that was down, there are no slices.
+    if (const auto read = Json::parse(layers.string_or("")); read && read->is_array()) {
+      members.emplace_back("podsetSliceRequiredTopologyConstraints", *read);
+    }
   }
   return members.empty() ? Json() : Json::object(members);
 }
@@ -179,11 +190,8 @@ Json workload_object(const OwnerIdentity& owner, const std::vector<OwnerPodSet>&
 
 std::optional<std::int64_t> min_job_pods(const std::string* annotation, std::int64_t count) {
   if (annotation == nullptr) return std::nullopt;
-  std::int64_t least = 0;
-  const char* const end = annotation->data() + annotation->size();
-  const auto [stop, error] = std::from_chars(annotation->data(), end, least);
-  if (error != std::errc() || stop != end || least < 1 || least >= count) return std::nullopt;
-  return least;
+  const auto least = parse_integer(*annotation);
+  return least && *least >= 1 && *least < count ? least : std::nullopt;
 }
 
 Json workload_for_job(const kube::Job& job, const PriorityTable& table) {

@@ -69,11 +69,37 @@ std::string describe_quota(PendingReason reason, const QuotaShortfall& shortfall
                      shortfall.what.flavor, bounds_of(shortfall));
 }
 
+/// `3 pods of main inside one rack`, `2 more slices of 4 pods, each inside one host, of main`.
+std::string pods_of(const NodesShortfall& shortfall, std::int64_t count, const std::string& more) {
+  std::string text;
+  if (shortfall.slice_size > 1) {
+    text = fmt::format("{} of {} pods, each inside one {},", counted(count, more + "slice"),
+                       shortfall.slice_size, shortfall.slice_level);
+  } else {
+    text = counted(count, more + "pod");
+  }
+  text += fmt::format(" of {}", shortfall.pod_set);
+  return text;
+}
+
 std::string describe_nodes(const NodesShortfall& shortfall) {
-  std::string text =
-      fmt::format("nodes of flavor {} have room for {} of {} of {}", shortfall.flavor,
-                  shortfall.fitting, counted(shortfall.asked, "pod"), shortfall.pod_set);
+  if (!shortfall.unknown_level.empty()) {
+    return fmt::format("the topology of flavor {} has no level {} where {} asks for it",
+                       shortfall.flavor, shortfall.unknown_level, shortfall.pod_set);
+  }
+  if (shortfall.indivisible) {
+    return fmt::format("the pods of {} cannot be cut into slices of {}", shortfall.pod_set,
+                       shortfall.slice_size);
+  }
+  std::string text = fmt::format("nodes of flavor {} have room for ", shortfall.flavor);
+  if (shortfall.fitting < shortfall.asked) {
+    text += fmt::format("{} of {}", shortfall.fitting, pods_of(shortfall, shortfall.asked, ""));
+  } else {
+    text +=
+        fmt::format("{}, not for the leader beside them", pods_of(shortfall, shortfall.asked, ""));
+  }
   if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
+  if (!shortfall.best_domain.empty()) text += fmt::format(", {} at best", shortfall.best_domain);
   text += fmt::format(" ({}", counted(shortfall.nodes, "node"));
   for (const auto& [resource, count] : shortfall.too_small) {
     text += fmt::format("; {} too small for one pod in {}", count, resource);
@@ -176,9 +202,13 @@ std::string needs(const Explanation& explanation) {
             return fmt::format("pods that flavor {} takes", mismatch.flavor);
           },
           [](const NodesShortfall& shortfall) {
-            std::string text = fmt::format("room for {} of {} on nodes of flavor {}",
-                                           counted(shortfall.asked - shortfall.fitting, "more pod"),
-                                           shortfall.pod_set, shortfall.flavor);
+            if (!shortfall.unknown_level.empty() || shortfall.indivisible) return std::string();
+            const std::int64_t more = shortfall.asked - shortfall.fitting;
+            std::string text =
+                fmt::format("room for {} on nodes of flavor {}",
+                            more > 0 ? pods_of(shortfall, more, "more ")
+                                     : fmt::format("the leader beside {}", shortfall.pod_set),
+                            shortfall.flavor);
             if (!shortfall.level.empty()) text += fmt::format(" inside one {}", shortfall.level);
             return text;
           },

@@ -42,10 +42,15 @@ std::optional<std::string> topology_mismatch(const State& state, const PodSetSpe
   if (topology == state.topologies.end()) {
     return fmt::format("its topology {} does not exist", *flavor.topology);
   }
-  const std::string& level = pod_set.topology->level;
   const auto& levels = topology->second.levels;
-  if (!level.empty() && std::find(levels.begin(), levels.end(), level) == levels.end()) {
-    return fmt::format("its topology has no level {}", level);
+  const auto lacks = [&](const std::string& level) {
+    return !level.empty() && std::find(levels.begin(), levels.end(), level) == levels.end();
+  };
+  if (lacks(pod_set.topology->level)) {
+    return fmt::format("its topology has no level {}", pod_set.topology->level);
+  }
+  for (const topology::SliceLayer& layer : pod_set.topology->slices) {
+    if (lacks(layer.level)) return fmt::format("its topology has no level {}", layer.level);
   }
   return std::nullopt;
 }

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 namespace muster::engine {
 
@@ -43,6 +47,7 @@ PlacementScope scope_of(const State& state, const PodSetSpec& pod_set,
         break;
     }
     request.level = pod_set.topology->level;
+    request.slices = pod_set.topology->slices;
   }
   return scope;
 }
@@ -71,6 +76,11 @@ NodesShortfall shortfall_of(const State& state, const PodSetSpec& pod_set,
   shortfall.asked = unplaceable.asked;
   shortfall.fitting = unplaceable.fitting;
   shortfall.level = unplaceable.level;
+  shortfall.best_domain = fmt::format("{}", fmt::join(unplaceable.best_domain, "/"));
+  shortfall.slice_size = unplaceable.slice_size;
+  shortfall.slice_level = unplaceable.slice_level;
+  shortfall.unknown_level = unplaceable.unknown_level;
+  shortfall.indivisible = unplaceable.indivisible;
   shortfall.nodes = unplaceable.nodes;
   for (const auto& [cause, count] : unplaceable.excluded) {
     shortfall.excluded[std::string(topology::to_string(cause))] += count;
@@ -92,31 +102,83 @@ NodesShortfall shortfall_of(const State& state, const PodSetSpec& pod_set,
   return shortfall;
 }
 
+/// Pod sets that are placed at once.
+struct PlacedTogether {
+  std::size_t pod_set = 0;            ///< The workers; their request counts.
+  std::optional<std::size_t> leader;  ///< One pod that shares their domain.
+};
+
+/// Of a group of two on a topology, the one with fewer pods, or the second, leads (semantics f). In
+/// order of the first pod set.
+std::vector<PlacedTogether> placed_together(const State& state, const WorkloadSpec& workload,
+                                            const Admission& admission) {
+  const std::size_t count = std::min(admission.pod_sets.size(), workload.pod_sets.size());
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string& group = workload.pod_sets[i].group;
+    if (!group.empty() && admission.pod_sets[i].count > 0) groups[group].push_back(i);
+  }
+  std::vector<PlacedTogether> result;
+  std::set<std::size_t> done;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!done.insert(i).second) continue;
+    PlacedTogether next{i, std::nullopt};
+    const auto group = groups.find(workload.pod_sets[i].group);
+    if (group != groups.end() && group->second.size() == 2 && group->second.front() == i) {
+      const std::size_t other = group->second.back();
+      const bool first_leads = admission.pod_sets[i].count < admission.pod_sets[other].count;
+      const std::size_t workers = first_leads ? other : i;
+      const std::size_t leader = first_leads ? i : other;
+      if (admission.pod_sets[leader].count == 1 &&
+          scope_of(state, workload.pod_sets[workers], admission.pod_sets[workers]).topology) {
+        next = {workers, leader};
+        done.insert(other);
+      }
+    }
+    result.push_back(next);
+  }
+  return result;
+}
+
 }  // namespace
 
 bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
                NodesShortfall* why) {
   std::vector<topology::NodeUse> assumed;
-  for (std::size_t i = 0; i < admission.pod_sets.size() && i < workload.pod_sets.size(); ++i) {
-    PodSetAssignment& assignment = admission.pod_sets[i];
-    assignment.nodes.clear();
+  for (PodSetAssignment& assignment : admission.pod_sets) assignment.nodes.clear();
+  for (const PlacedTogether& next : placed_together(state, workload, admission)) {
+    PodSetAssignment& assignment = admission.pod_sets[next.pod_set];
     // Pods that get no flavor (nothing asked that is counted) are the scheduler's business.
     if (assignment.flavors.empty() || assignment.count <= 0) continue;
-    PlacementScope scope = scope_of(state, workload.pod_sets[i], assignment);
+    PlacementScope scope = scope_of(state, workload.pod_sets[next.pod_set], assignment);
     assignment.topology = scope.topology;
-    scope.request.assumed = assumed;
-    const auto candidates = state.candidates.get(scope.request.nodes, state.fleet);
-    const auto placed = topology::place(scope.request, *candidates, state.fleet);
+    topology::PlaceRequest& request = scope.request;
+    request.assumed = assumed;
+    if (next.leader) {
+      request.leader =
+          Resources::from_request(workload.pod_sets[*next.leader].node_requests, state.resources);
+    }
+    const auto candidates = state.candidates.get(request.nodes, state.fleet);
+    const auto placed = topology::place(request, *candidates, state.fleet);
     if (!placed) {
       if (scope.elastic) continue;
       if (why != nullptr) {
-        *why = shortfall_of(state, workload.pod_sets[i], assignment, placed.error());
+        *why = shortfall_of(state, workload.pod_sets[next.pod_set], assignment, placed.error());
       }
       return false;
     }
     for (const topology::NodeShare& share : *placed) {
-      assignment.nodes.push_back(NodeCount{state.fleet.name(share.node), share.count});
-      assumed.push_back({share.node, scope.request.per_pod.times(share.count)});
+      const NodeName& name = state.fleet.name(share.node);
+      if (share.count > 0) {
+        assignment.nodes.push_back(NodeCount{name, share.count});
+        assumed.push_back({share.node, request.per_pod.times(share.count)});
+      }
+      if (share.leader) {
+        PodSetAssignment& leader = admission.pod_sets[*next.leader];
+        leader.topology = scope.topology;
+        leader.nodes = {NodeCount{name, 1}};
+        assumed.push_back({share.node, *request.leader});
+      }
     }
   }
   return true;

@@ -50,11 +50,17 @@ struct FlavorMismatch {
 struct NodesShortfall {
   FlavorName flavor;
   PodSetName pod_set;
-  std::int64_t asked = 0;  ///< Pods.
-  std::int64_t fitting =
-      0;                   ///< Pods that fit at once now (in the best domain, if one is required).
-  std::string level;       ///< Required topology level; empty: none.
-  std::int64_t nodes = 0;  ///< Nodes of the flavor.
+  std::int64_t asked = 0;  ///< Pods; slices where slice_size is above 1.
+  /// Those that fit at once now (in the best domain, if one is required). All that is asked: the
+  /// leader of the group does not fit beside them.
+  std::int64_t fitting = 0;
+  std::int64_t slice_size = 1;  ///< Pods that have to stand together.
+  std::string slice_level;      ///< In one domain of this level; empty: they need not.
+  std::string level;            ///< Required topology level; empty: none.
+  std::string best_domain;      ///< `block/rack`: where they fit; empty: nowhere, or none required.
+  std::string unknown_level;  ///< Not in the topology, or not below the level before; empty: none.
+  bool indivisible = false;   ///< The pods cannot be cut into such slices.
+  std::int64_t nodes = 0;     ///< Nodes of the flavor.
   /// Nodes left out, by cause (`not ready`, `taint`, `selector`).
   std::map<std::string, std::int64_t> excluded;
   /// Nodes that could not take one pod if they were empty, by the resource they have too little of.

@@ -1,9 +1,14 @@
 #include "engine/repair.hpp"
 
 #include "engine/planner.hpp"
+#include "engine/slots.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
 #include <tuple>
+#include <vector>
 
 namespace muster::engine {
 namespace {
@@ -47,23 +52,77 @@ std::vector<Loose> loose_slots(const State& state, topology::NodeIndex node) {
   return loose;
 }
 
-/// A required domain binds the replacement too: it must be where the rest of the pod set is.
-void stay_in_domain(const State& state, const PodSetSpec& pod_set,
-                    const std::vector<NodeCount>& kept, topology::PlaceRequest& request) {
-  if (!pod_set.topology || pod_set.topology->mode != TopologyRequest::Mode::kRequired) return;
-  for (const NodeCount& entry : kept) {
-    const auto node = state.fleet.find(entry.node);
+/// Binds the request to the domain of `level` that the node of one of `kept` is in, if one is
+/// there.
+void stay_near(const State& state, const std::vector<NodeName>& kept, const std::string& level,
+               topology::PlaceRequest& request) {
+  for (const NodeName& name : kept) {
+    const auto node = state.fleet.find(name);
     if (!node || !state.fleet.present(*node)) continue;
     const LabelMap& labels = state.fleet.facts(*node).labels;
-    for (const std::string& level : request.nodes.levels) {
-      const auto label = labels.find(level);
+    for (const std::string& above : request.nodes.levels) {
+      const auto label = labels.find(above);
       if (label != labels.end()) {
-        request.nodes.constraints.node_selector.insert_or_assign(level, label->second);
+        request.nodes.constraints.node_selector.insert_or_assign(above, label->second);
       }
-      if (level == pod_set.topology->level) return;
+      if (above == level) return;
     }
     return;
   }
+}
+
+/// Where the replacement for the slots at `lost` (of `slots`) has to be. The part of a slice must
+/// be where the rest of it is; else a required domain binds it too, where the rest of the pod set
+/// is, or who shares its domain (on `beside`).
+void stay_in_domain(const State& state, const PodSetSpec& pod_set,
+                    const std::vector<NodeName>& slots, const std::set<std::size_t>& lost,
+                    const std::vector<NodeName>& beside, topology::PlaceRequest& request) {
+  if (!pod_set.topology) return;
+  const std::vector<topology::SliceLayer>& layers = pod_set.topology->slices;
+  // The innermost first. What it contains was lost as a whole, and is placed as such.
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    if (layers[i].size < 1) continue;
+    const auto size = static_cast<std::size_t>(layers[i].size);
+    std::vector<NodeName> kept;
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      if (lost.contains(slot)) continue;
+      const auto next = lost.lower_bound(slot / size * size);
+      if (next != lost.end() && *next / size == slot / size) kept.push_back(slots[slot]);
+    }
+    if (kept.empty()) continue;
+    stay_near(state, kept, layers[i].level, request);
+    request.mode = topology::Mode::kUnconstrained;
+    request.slices.assign(layers.begin() + static_cast<std::ptrdiff_t>(i) + 1, layers.end());
+    return;
+  }
+  if (pod_set.topology->mode != TopologyRequest::Mode::kRequired) return;
+  std::vector<NodeName> kept = beside;
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    if (!lost.contains(slot)) kept.push_back(slots[slot]);
+  }
+  stay_near(state, kept, pod_set.topology->level, request);
+}
+
+/// Of the other pod sets of its group.
+std::vector<NodeName> nodes_of_group(const WorkloadRecord& record, const Admission& admission,
+                                     std::size_t index) {
+  std::vector<NodeName> nodes;
+  const std::string& group = record.spec.pod_sets[index].group;
+  for (std::size_t i = 0; i < admission.pod_sets.size() && i < record.spec.pod_sets.size(); ++i) {
+    if (i == index || group.empty() || record.spec.pod_sets[i].group != group) continue;
+    for (const NodeCount& entry : admission.pod_sets[i].nodes) nodes.push_back(entry.node);
+  }
+  return nodes;
+}
+
+/// The last `count` slots on the node: pods that are bound there took the first ones.
+std::set<std::size_t> last_slots_on(const std::vector<NodeName>& slots, const NodeName& node,
+                                    std::int64_t count) {
+  std::set<std::size_t> found;
+  for (std::size_t slot = slots.size(); slot-- > 0 && std::ssize(found) < count;) {
+    if (slots[slot] == node) found.insert(slot);
+  }
+  return found;
 }
 
 /// The admission with `count` slots of `node` in pod set `index` planned elsewhere; nothing when
@@ -74,7 +133,9 @@ std::optional<Admission> replace_slots(State& state, const WorkloadRecord& recor
   const PodSetSpec& pod_set = record.spec.pod_sets[index];
   PlacementScope scope = scope_of(state, pod_set, before.pod_sets[index]);
   scope.request.count = count;
-  stay_in_domain(state, pod_set, record.admission->pod_sets[index].nodes, scope.request);
+  const std::vector<NodeName> slots = expand_slots(before.pod_sets[index].nodes);
+  stay_in_domain(state, pod_set, slots, last_slots_on(slots, state.fleet.name(node), count),
+                 nodes_of_group(record, before, index), scope.request);
   const auto placed = topology::place(scope.request, state.fleet);
   if (!placed) return std::nullopt;
 

@@ -9,6 +9,7 @@
 #include "base/time.hpp"
 #include "quota/decay.hpp"
 #include "quota/quota_spec.hpp"
+#include "topology/placement.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -141,7 +142,8 @@ struct NamespaceSpec {
 struct TopologyRequest {
   enum class Mode { kRequired, kPreferred, kUnconstrained };
   Mode mode = Mode::kUnconstrained;
-  std::string level;  ///< Node label key; empty with kUnconstrained.
+  std::string level;                              ///< Node label key; empty with kUnconstrained.
+  std::vector<topology::SliceLayer> slices = {};  ///< As topology::PlaceRequest::slices.
   bool operator==(const TopologyRequest&) const = default;
 };
 

@@ -538,6 +538,9 @@ std::string pending_class_key(const WorkloadSpec& spec, const ClusterQueueName& 
     if (pod_set.topology) {
       fmt::format_to(out, ";T{}:{}", static_cast<int>(pod_set.topology->mode),
                      pod_set.topology->level);
+      for (const topology::SliceLayer& layer : pod_set.topology->slices) {
+        fmt::format_to(out, "/{}x{}", layer.level, layer.size);
+      }
     }
   }
   return fmt::to_string(buffer);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,20 +31,34 @@ struct NodeUse {
   Resources amount;
 };
 
+/// Pods that stand together in groups of `size`, each in one domain of `level`.
+struct SliceLayer {
+  std::string level;      ///< Node label key.
+  std::int64_t size = 1;  ///< Pods, at least 1.
+  bool operator==(const SliceLayer&) const = default;
+};
+
 struct PlaceRequest {
   std::int64_t count = 1;  ///< Pods; 0 or less asks for nothing and always fits.
   Resources per_pod;  ///< The whole vector a node is charged with for one pod, `pods` included.
   NodeQuery nodes;
   Mode mode = Mode::kUnconstrained;
-  std::string level;             ///< Node label key; ignored when unconstrained or flat.
+  std::string level;  ///< Node label key; ignored when unconstrained or flat.
+  /// The outermost first: each level is below the one before (and not above `level`), each size
+  /// divides the one before. Empty: pods may stand alone. Ignored when flat.
+  std::vector<SliceLayer> slices;
+  /// One more pod, with the vector it is charged with, that shares the pods' domain: the leader of
+  /// a pod set group. The same nodes are eligible for it. Absent: none.
+  std::optional<Resources> leader;
   std::vector<NodeIndex> avoid;  ///< Used only when there is no placement without them.
   std::vector<NodeUse> assumed;  ///< Earlier pod sets of the same gang. Same node twice: added up.
 };
 
-/// `count` pods on one node, at least 1.
+/// Pods on one node.
 struct NodeShare {
   NodeIndex node;
-  std::int64_t count = 0;
+  std::int64_t count = 0;  ///< At least 1; where the leader stands, at least 0.
+  bool leader = false;     ///< PlaceRequest::leader stands here.
   bool operator==(const NodeShare&) const = default;
 };
 
@@ -52,12 +67,22 @@ using Placement = std::vector<NodeShare>;
 
 /// Why there is no placement.
 struct Unplaceable {
-  std::int64_t asked = 0;  ///< Pods.
-  /// Pods that fit at once now: in the best single domain if one is required, else altogether.
+  std::int64_t asked = 0;  ///< Slices; pods where slice_size is 1.
+  /// Those that fit at once now: in the best single domain if one is required, else altogether. All
+  /// that is asked: it is the leader that does not fit beside them.
   std::int64_t fitting = 0;
-  std::string level;           ///< The required level; empty when none is required.
-  bool unknown_level = false;  ///< The topology has no such level; nothing else was looked at.
-  std::int64_t nodes = 0;      ///< Nodes of the flavor, eligible or not.
+  std::int64_t slice_size = 1;  ///< Pods.
+  std::string slice_level;      ///< Where a slice has to stand together; empty with slice_size 1.
+  std::string level;            ///< The required level; empty when none is required.
+  /// Where they fit: the values of the best single domain's levels; empty when none is required, or
+  /// nothing fits.
+  std::vector<std::string> best_domain;
+  /// The topology has no such level, or the levels asked for do not lie below each other; nothing
+  /// else was looked at.
+  std::string unknown_level;
+  bool indivisible = false;  ///< The pods cannot be cut into slices of this size, or these into
+                             ///< those of an inner layer.
+  std::int64_t nodes = 0;    ///< Nodes of the flavor, eligible or not.
   /// Nodes of the flavor that are left out, by cause; no zero entries.
   std::map<Exclusion, std::int64_t> excluded;
   /// Eligible nodes that could not take one pod if they were empty, by the first resource of which
@@ -71,7 +96,8 @@ struct Unplaceable {
 /// Flat (no levels): best fit. One node if one can take all, the one with the smallest sufficient
 /// count; else the largest first, and the last chosen by best fit. Ties go by name.
 /// With levels: best fit, or least free first when unconstrained; nodes inside a lowest domain are
-/// chosen as on a flat fleet.
+/// chosen as on a flat fleet. A request for slices only, with no level of its own, is unconstrained
+/// and begins at the widest level.
 [[nodiscard]] tl::expected<Placement, Unplaceable> place(const PlaceRequest& request,
                                                          const Fleet& fleet);
 /// The same with candidates found earlier for `request.nodes`; they must be of the fleet's current

@@ -1,6 +1,7 @@
 // Job: settings that cannot work, and ways round the quota.
 // Rules: queueing semantics (i), jobs; design 2.
 
+#include "base/integer.hpp"
 #include "webhook/fit.hpp"
 #include "webhook/labels.hpp"
 #include "webhook/scope.hpp"
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -24,10 +24,10 @@ using engine::WorkloadView;
 using kube::Json;
 using kube::kPreferredTopology;
 using kube::kRequiredTopology;
+using kube::kSliceConstraints;
+using kube::kSliceSize;
+using kube::kSliceTopology;
 using kube::kUnconstrainedTopology;
-
-constexpr const char* kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
-constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
 
 constexpr const char* kWhileItRuns =
     "cannot change while the Job runs; set spec.suspend to true in the same change, it then queues "
@@ -53,10 +53,8 @@ std::int64_t pod_count(const Json& job) {
 }
 
 std::optional<std::int64_t> to_positive(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value <= 0) return std::nullopt;
-  return value;
+  const auto value = parse_integer(text);
+  return value && *value > 0 ? value : std::nullopt;
 }
 
 std::string label(const Json& job, const char* key) {
@@ -92,6 +90,35 @@ void check_labels_of_job(const Json& job, FieldErrors& errors) {
   check_muster_metadata(job.get("metadata"), "metadata", errors);
 }
 
+/// `[{"topology": LEVEL, "size": N}, …]`: at most three layers, the widest first, each size a
+/// divisor of the one before (semantics section i).
+void check_slice_layers(std::string_view text, std::int64_t pods, const std::string& path,
+                        FieldErrors& errors) {
+  constexpr std::size_t kMostLayers = 3;
+  const auto refuse = [&](const std::string& what) {
+    errors.push_back({path, FieldErrorCode::kInvalid, what});
+  };
+  const auto layers = Json::parse(text);
+  if (!layers || !layers->is_array() || layers->size() < 1 || layers->size() > kMostLayers) {
+    return refuse(
+        "want a JSON list of 1 to 3 layers, [{\"topology\": \"<level>\", \"size\": <pods>}]");
+  }
+  std::set<std::string> seen;
+  std::int64_t outer = pods;
+  for (std::size_t i = 0; i < layers->size(); ++i) {
+    const Json layer = layers->at(i);
+    const std::string level(layer.get("topology").string_or(""));
+    const std::int64_t size = layer.get("size").int_or(0);
+    check_label_key(level, fmt::format("{}[{}].topology", path, i), errors);
+    if (!seen.insert(level).second) refuse(fmt::format("level {} stands twice", level));
+    if (size < 1 || size > pods || outer % size != 0) {
+      return refuse(fmt::format("[{}].size {}: want a divisor of {} ({})", i, size, outer,
+                                i == 0 ? "the number of pods" : "the size of the layer before"));
+    }
+    outer = size;
+  }
+}
+
 void check_topology_request(const Json& job, FieldErrors& errors) {
   const std::string base = "spec.template.metadata.annotations";
   const Json annotations = job.get("spec", "template", "metadata").get("annotations");
@@ -121,6 +148,14 @@ void check_topology_request(const Json& job, FieldErrors& errors) {
                                     pod_count(job))});
     }
   }
+  const Json layers = annotations.get(kSliceConstraints);
+  if (!layers.present()) return;
+  if (slice.present()) {
+    errors.push_back(
+        {path(kSliceConstraints), FieldErrorCode::kInvalid,
+         fmt::format("{} says the same in another way: want one of them", kSliceTopology)});
+  }
+  check_slice_layers(layers.string_or(""), pod_count(job), path(kSliceConstraints), errors);
 }
 
 /// What would take a managed Job's pods past kube-scheduler, or past us.

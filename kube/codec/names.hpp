@@ -16,6 +16,11 @@ inline constexpr const char* kRequiredTopology = "kueue.x-k8s.io/podset-required
 inline constexpr const char* kPreferredTopology = "kueue.x-k8s.io/podset-preferred-topology";
 inline constexpr const char* kUnconstrainedTopology =
     "kueue.x-k8s.io/podset-unconstrained-topology";
+/// Slices: pods that stand together in groups of a size; or several layers of them, as a JSON list.
+inline constexpr const char* kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
+inline constexpr const char* kSliceSize = "kueue.x-k8s.io/podset-slice-size";
+inline constexpr const char* kSliceConstraints =
+    "kueue.x-k8s.io/podset-slice-required-topology-constraints";
 /// On a pod template: pod sets of one name get the same flavors.
 inline constexpr const char* kPodSetGroup = "kueue.x-k8s.io/podset-group-name";
 /// On a Job: it may run with fewer pods, down to this many.

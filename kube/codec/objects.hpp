@@ -239,11 +239,20 @@ struct Topology {
   std::vector<std::string> levels;  ///< Node label keys, widest first.
 };
 
+/// Pods of a pod set that stand together in groups.
+struct TopologySlice {
+  std::string level;      ///< Node label key.
+  std::int64_t size = 1;  ///< Pods.
+};
+
 struct TopologyRequest {
   std::optional<std::string> required;  ///< Node label key of the level.
   std::optional<std::string> preferred;
   std::optional<bool> unconstrained;
   std::string group;  ///< podSetGroupName: pod sets of one group get the same flavors; empty: none.
+  /// podSetSliceRequiredTopology and …Size, or the constraints that name several layers: the widest
+  /// first. Empty: none.
+  std::vector<TopologySlice> slices;
 };
 
 struct WorkloadPodSet {

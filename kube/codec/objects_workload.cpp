@@ -12,6 +12,13 @@ TopologyRequest read_topology_request(const Reader& request) {
   const Reader unconstrained = request.get("unconstrained");
   if (!unconstrained.missing()) result.unconstrained = unconstrained.boolean(false);
   result.group = request.get("podSetGroupName").string();
+  if (const auto level = request.get("podSetSliceRequiredTopology").optional_string()) {
+    result.slices.push_back({*level, request.get("podSetSliceSize").count(1)});
+  }
+  const Reader layers = request.get("podsetSliceRequiredTopologyConstraints");
+  layers.each([&](const Reader& layer) {
+    result.slices.push_back({layer.get("topology").string(), layer.get("size").count(1)});
+  });
   return result;
 }
 

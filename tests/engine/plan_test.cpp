@@ -87,6 +87,52 @@ TEST(Plans, ALostNodeIsReplacedInTheSamePlaceOfTheOrder) {
   EXPECT_EQ(world.plan("gang"), "n4 n2 n3");
 }
 
+/// Racks r1, r2, … of hosts `<rack>-h1`, …, on a topology, and quota for everybody.
+void add_racks(World& world, const std::vector<int>& sizes) {
+  world.send(TopologyUpserted{{TopologyName("racks"), {"rack", kHostnameLabel}}});
+  world.flavor("h100", {{"pool", "gpu"}}, "racks");
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::string rack = "r" + std::to_string(i + 1);
+    world.nodes(rack + "-h", sizes[i], 8, {{"rack", rack}, {"pool", "gpu"}});
+  }
+  world.queue("a", {.nominal = 1'000});
+}
+
+TEST(Plans, WhatASliceLosesIsReplacedWhereItsRestIs) {
+  World world;
+  add_racks(world, {3, 4});
+  // Slices of two by rack: r2 alone holds both.
+  TopologyRequest request;
+  request.slices = {{"rack", 2}};
+  world.submit("gang", {.pods = 4, .topology = request});
+  world.settle();
+  ASSERT_EQ(world.plan("gang"), "r2-h1 r2-h2 r2-h3 r2-h4");
+  world.submit("small", {.pods = 1, .created_s = 1, .topology = TopologyRequest{}});
+  world.settle();
+  ASSERT_EQ(world.plan("small"), "r1-h1");
+  // Rack r1 has two hosts free, r2 none: a half slice cannot move.
+  world.send(NodeDeleted{NodeName("r2-h2")});
+  world.settle();
+  EXPECT_EQ(world.log.back(), "evict gang");
+}
+
+TEST(Plans, ASliceThatIsLostAsAWholeMayGoElsewhere) {
+  World world;
+  add_racks(world, {2, 2, 2});
+  TopologyRequest request;
+  request.slices = {{"rack", 4}, {kHostnameLabel, 2}};
+  world.submit("gang", {.pods = 8, .gpus = 4, .topology = request});
+  world.settle();
+  ASSERT_EQ(world.plan("gang"), "r1-h1 r1-h1 r1-h2 r1-h2 r2-h1 r2-h1 r2-h2 r2-h2");
+  world.node("r2-h3", 8, {{"rack", "r2"}, {"pool", "gpu"}});
+  // Two pods are an inner slice, which is lost as a whole: it moves inside its rack, where the rest
+  // of the outer one is, though r3 is emptier.
+  world.send(NodeDeleted{NodeName("r2-h1")});
+  world.settle();
+  EXPECT_EQ(world.log.back(), "replan gang");
+  EXPECT_EQ(world.plan("gang"), "r1-h1 r1-h1 r1-h2 r1-h2 r2-h3 r2-h3 r2-h2 r2-h2");
+}
+
 TEST(Plans, RoomTakenByAForeignPodIsPlannedAnew) {
   World world;
   start_gang(world, 3, 2);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -282,6 +283,171 @@ TEST(PlacementProperty, FollowsThePhasesWrittenDownLiterally) {
     for (int i = 0; i < 20; ++i) {
       const PlaceRequest asked = any_request();
       RC_ASSERT(placed(asked, fleet) == Literal(asked, nodes).run());
+    }
+  }));
+}
+
+/// What one domain could take at most, counted from its nodes upwards.
+class Capacity {
+ public:
+  Capacity(const PlaceRequest& asked, const std::vector<NodeFacts>& nodes)
+      : asked_(asked), nodes_(nodes) {}
+
+  /// Of the domain with these first values: whole slices (pods without slices). The leader, if
+  /// there is one, stands on `leader` (an index; absent: not in this domain).
+  std::int64_t in(const Path& domain, std::optional<std::size_t> leader) const {
+    if (asked_.slices.empty() || domain.size() > depth_of(asked_.slices.front().level)) {
+      return pods(domain, leader);
+    }
+    if (domain.size() == depth_of(asked_.slices.front().level)) {
+      return pods(domain, leader) / asked_.slices.front().size;
+    }
+    std::int64_t slices = 0;
+    for (const Path& child : children(domain)) slices += in(child, leader);
+    return slices;
+  }
+
+  /// Every domain of a depth.
+  std::set<Path> domains(std::size_t depth) const {
+    std::set<Path> found;
+    for (const NodeFacts& facts : nodes_) found.insert(path(facts, depth));
+    return found;
+  }
+
+  std::size_t depth_of(const std::string& level) const {
+    const auto& levels = asked_.nodes.levels;
+    return 1 + static_cast<std::size_t>(std::find(levels.begin(), levels.end(), level) -
+                                        levels.begin());
+  }
+
+  Path path(const NodeFacts& facts, std::size_t depth) const {
+    Path result;
+    for (std::size_t i = 0; i < depth; ++i) {
+      result.push_back(facts.labels.at(asked_.nodes.levels[i]));
+    }
+    return result;
+  }
+
+ private:
+  std::set<Path> children(const Path& domain) const {
+    std::set<Path> found;
+    for (const Path& child : domains(domain.size() + 1)) {
+      if (std::equal(domain.begin(), domain.end(), child.begin())) found.insert(child);
+    }
+    return found;
+  }
+
+  /// Below the level of slices: as inner layers cut them.
+  std::int64_t pods(const Path& domain, std::optional<std::size_t> leader) const {
+    std::int64_t sum = 0;
+    if (domain.size() == asked_.nodes.levels.size()) {
+      for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (path(nodes_[i], domain.size()) != domain) continue;
+        Resources free = nodes_[i].allocatable;
+        if (leader == i) free -= *asked_.leader;
+        sum += asked_.per_pod.copies_in(free);
+      }
+      return sum;
+    }
+    for (const Path& child : children(domain)) {
+      std::int64_t unit = 1;
+      for (std::size_t i = 1; i < asked_.slices.size(); ++i) {
+        if (depth_of(asked_.slices[i].level) == child.size()) unit = asked_.slices[i].size;
+      }
+      sum += pods(child, leader) / unit * unit;
+    }
+    return sum;
+  }
+
+  const PlaceRequest& asked_;
+  const std::vector<NodeFacts>& nodes_;
+};
+
+PlaceRequest any_sliced_request() {
+  PlaceRequest asked = any_request();
+  asked.nodes.levels = {kBlock, kRack, kHost};
+  const auto depth = *rc::gen::inRange<std::size_t>(0, 3);
+  asked.level = asked.nodes.levels[depth];
+  const std::size_t first = asked.mode == Mode::kUnconstrained ? 0 : depth;
+  std::int64_t size = *rc::gen::element<std::int64_t>(1, 2, 4);
+  for (std::size_t level = first; level < 3; ++level) {
+    if (*rc::gen::arbitrary<bool>()) continue;
+    asked.slices.push_back({asked.nodes.levels[level], size});
+    if (size % 2 == 0 && *rc::gen::arbitrary<bool>()) size /= 2;
+  }
+  if (!asked.slices.empty()) {
+    asked.count = asked.slices.front().size * *rc::gen::inRange<std::int64_t>(1, 7);
+  }
+  if (*rc::gen::inRange(0, 2) == 0) asked.leader = gpus(*rc::gen::inRange(0, 3), 1);
+  return asked;
+}
+
+TEST(PlacementProperty, SlicesStandTogetherAndWhatFitsIsPlaced) {
+  RC_ASSERT(rc::check([] {
+    const auto nodes = any_nodes();
+    const Fleet fleet = fleet_of(nodes);
+    for (int i = 0; i < 10; ++i) {
+      const PlaceRequest asked = any_sliced_request();
+      const Capacity capacity(asked, nodes);
+      const std::int64_t slice = asked.slices.empty() ? 1 : asked.slices.front().size;
+      const std::int64_t need = asked.count / slice;
+
+      // It fits when one domain (without a required one: all together) holds it with the leader on
+      // some node.
+      bool fits = false;
+      const std::size_t leaders = asked.leader ? nodes.size() : 1;
+      for (std::size_t node = 0; node < leaders; ++node) {
+        std::optional<std::size_t> leader;
+        if (asked.leader) {
+          leader = node;
+          if (asked.leader->copies_in(nodes[node].allocatable) < 1) continue;
+        }
+        const std::size_t depth =
+            asked.mode == Mode::kRequired ? capacity.depth_of(asked.level) : std::size_t{1};
+        std::int64_t sum = 0;
+        for (const Path& domain : capacity.domains(depth)) {
+          const std::int64_t here = capacity.in(domain, leader);
+          sum += here;
+          const bool leads = !leader || capacity.path(nodes[*leader], depth) == domain;
+          fits = fits || (leads && here >= need);
+        }
+        fits = fits || (asked.mode != Mode::kRequired && sum >= need);
+      }
+      const auto placement = place(asked, fleet);
+      RC_ASSERT(placement.has_value() == fits);
+      if (!placement) continue;
+
+      std::vector<const NodeFacts*> slots;
+      const NodeFacts* leader = nullptr;
+      for (const NodeShare& share : *placement) {
+        const NodeFacts& facts = fleet.facts(share.node);
+        Resources used = asked.per_pod.times(share.count);
+        if (share.leader) {
+          RC_ASSERT(leader == nullptr && asked.leader);
+          leader = &facts;
+          used += *asked.leader;
+        }
+        RC_ASSERT(used.fits_in(facts.allocatable));
+        for (std::int64_t pod = 0; pod < share.count; ++pod) slots.push_back(&facts);
+      }
+      RC_ASSERT(std::ssize(slots) == asked.count);
+      RC_ASSERT((leader != nullptr) == asked.leader.has_value());
+      for (const SliceLayer& layer : asked.slices) {
+        const std::size_t depth = capacity.depth_of(layer.level);
+        const auto size = static_cast<std::size_t>(layer.size);
+        for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+          RC_ASSERT(capacity.path(*slots[slot], depth) ==
+                    capacity.path(*slots[slot / size * size], depth));
+        }
+      }
+      if (asked.mode != Mode::kRequired) continue;
+      const std::size_t depth = capacity.depth_of(asked.level);
+      for (const NodeFacts* facts : slots) {
+        RC_ASSERT(capacity.path(*facts, depth) == capacity.path(*slots.front(), depth));
+        if (leader != nullptr) {
+          RC_ASSERT(capacity.path(*facts, depth) == capacity.path(*leader, depth));
+        }
+      }
     }
   }));
 }

@@ -232,6 +232,7 @@ TEST(TreePlacement, RequiredSaysHowManyFitInTheBestDomain) {
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().fitting, 8);
   EXPECT_EQ(result.error().level, kRack);
+  EXPECT_EQ(result.error().best_domain, (std::vector<std::string>{"b1", "r2"}));
   EXPECT_EQ(max_gang(on_tree(1, Mode::kRequired, kRack), two_blocks()), 8);
   EXPECT_EQ(max_gang(on_tree(1, Mode::kRequired, kBlock), two_blocks()), 14);
   EXPECT_EQ(max_gang(on_tree(1, Mode::kPreferred, kRack), two_blocks()), 20);
@@ -241,7 +242,7 @@ TEST(TreePlacement, RequiredSaysHowManyFitInTheBestDomain) {
 TEST(TreePlacement, ALevelThatTheTopologyLacksIsNamed) {
   const auto result = place(on_tree(1, Mode::kRequired, "row"), two_blocks());
   ASSERT_FALSE(result.has_value());
-  EXPECT_TRUE(result.error().unknown_level);
+  EXPECT_EQ(result.error().unknown_level, "row");
   EXPECT_EQ(result.error().level, "row");
   EXPECT_EQ(max_gang(on_tree(1, Mode::kRequired, "row"), two_blocks()), 0);
 }
@@ -284,6 +285,119 @@ TEST(TreePlacement, AvoidedNodesMakeAnotherDomainBetter) {
   asked.count = 8;
   asked.avoid = {*fleet.find(NodeName("h3"))};  // the only rack with eight needs it
   EXPECT_EQ(placed(asked, fleet), (Counts{{"h3", 4}, {"h4", 4}}));
+}
+
+PlaceRequest in_slices(PlaceRequest asked, const std::vector<SliceLayer>& slices) {
+  asked.slices = slices;
+  return asked;
+}
+
+TEST(SlicedPlacement, FollowsThePhases) {
+  // One rack with hosts x1 to x4, and the same without GPUs.
+  const Fleet four =
+      tree({{"x3", "b", "r", 6}, {"x5", "b", "r", 5}, {"x1", "b", "r", 4}, {"x6", "b", "r", 2}});
+  // Slices by host 3, 2, 2, 1: x3 3, then x1 (4 pods are tighter than 5) 2, then 1: x6.
+  EXPECT_EQ(placed(in_slices(on_tree(12, Mode::kRequired, kBlock), {{kHost, 2}}), four),
+            (Counts{{"x1", 4}, {"x3", 6}, {"x6", 2}}));
+  // 3 + 2 + 2 + 1 are all there are, although there are 17 GPUs.
+  EXPECT_EQ(placed(in_slices(on_tree(16, Mode::kRequired, kBlock), {{kHost, 2}}), four).size(), 4U);
+  const auto more = place(in_slices(on_tree(18, Mode::kRequired, kBlock), {{kHost, 2}}), four);
+  ASSERT_FALSE(more.has_value());
+  EXPECT_EQ(more.error().asked, 9);
+  EXPECT_EQ(more.error().fitting, 8);
+  EXPECT_EQ(more.error().slice_size, 2);
+  EXPECT_EQ(more.error().slice_level, kHost);
+  EXPECT_EQ(max_gang(in_slices(on_tree(1, Mode::kRequired, kBlock), {{kHost, 1}}), four), 17);
+
+  const Fleet racks = tree(
+      {{"x1", "b", "r1", 1}, {"x2", "b", "r1", 4}, {"x3", "b", "r2", 3}, {"x4", "b", "r2", 4}});
+  // Whole pairs on hosts: r1 0 + 4, r2 2 + 4, so one slice of four each; below it the smallest host
+  // that takes a pair goes first.
+  EXPECT_EQ(placed(in_slices(on_tree(8, Mode::kRequired, kBlock), {{kRack, 4}, {kHost, 2}}), racks),
+            (Counts{{"x2", 4}, {"x3", 2}, {"x4", 2}}));
+  // Without the inner layer: the smallest hosts first.
+  const Fleet one = tree({{"h1", "b", "r", 1}, {"h2", "b", "r", 2}, {"h4", "b", "r", 4}});
+  EXPECT_EQ(placed(in_slices(on_tree(4, Mode::kRequired, kBlock), {{kRack, 4}}), one),
+            (Counts{{"h1", 1}, {"h2", 2}, {"h4", 1}}));
+}
+
+TEST(SlicedPlacement, SlicesAloneGoToTheLeastFreeBlockThatTakesThem) {
+  // Slices of 3 by rack: b1 2 + 2, b2 2. Two fit b2, which has the least.
+  EXPECT_EQ(placed(in_slices(on_tree(6, Mode::kUnconstrained), {{kRack, 3}}), two_blocks()),
+            (Counts{{"h5", 3}, {"h6", 3}}));
+  // All six of them.
+  EXPECT_EQ(placed(in_slices(on_tree(18, Mode::kUnconstrained), {{kRack, 3}}), two_blocks()),
+            (Counts{{"h1", 4}, {"h2", 2}, {"h3", 4}, {"h4", 2}, {"h5", 3}, {"h6", 3}}));
+}
+
+TEST(SlicedPlacement, WhatCannotBeASliceIsSaid) {
+  const auto odd = place(in_slices(on_tree(5, Mode::kUnconstrained), {{kRack, 2}}), two_blocks());
+  ASSERT_FALSE(odd.has_value());
+  EXPECT_TRUE(odd.error().indivisible);
+  const std::vector<std::vector<SliceLayer>> uneven = {
+      {{kRack, 4}, {kHost, 3}}, {{kRack, 0}}, {{kRack, -4}}};
+  for (const std::vector<SliceLayer>& layers : uneven) {
+    const auto result = place(in_slices(on_tree(4, Mode::kUnconstrained), layers), two_blocks());
+    ASSERT_FALSE(result.has_value());
+    EXPECT_TRUE(result.error().indivisible);
+  }
+  // Not below the level of the gang, not below the layer before, not there at all.
+  const std::vector<std::vector<SliceLayer>> not_below = {
+      {{kBlock, 4}}, {{kHost, 4}, {kRack, 2}}, {{kRack, 4}, {kRack, 2}}};
+  for (const std::vector<SliceLayer>& layers : not_below) {
+    const auto result = place(in_slices(on_tree(4, Mode::kRequired, kRack), layers), two_blocks());
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().unknown_level, layers.back().level);
+  }
+  const auto row = place(in_slices(on_tree(4, Mode::kUnconstrained), {{"row", 2}}), two_blocks());
+  ASSERT_FALSE(row.has_value());
+  EXPECT_EQ(row.error().unknown_level, "row");
+}
+
+PlaceRequest led(PlaceRequest asked, std::int64_t leader_gpus) {
+  asked.leader = gpus(leader_gpus, 1);
+  return asked;
+}
+
+/// The node of the leader; empty: none.
+std::string leader_of(const PlaceRequest& asked, const Fleet& fleet) {
+  const auto placement = place(asked, fleet);
+  if (!placement) return "";
+  std::string name;
+  for (const NodeShare& share : *placement) {
+    if (share.leader) name += fleet.name(share.node).value();
+  }
+  return name;
+}
+
+TEST(LedPlacement, TheLeaderSharesTheDomain) {
+  const Fleet fleet = two_blocks();
+  // Six workers and the leader's GPU: only rack b1/r2 holds seven.
+  const PlaceRequest seven = led(on_tree(6, Mode::kRequired, kRack), 1);
+  EXPECT_EQ(placed(seven, fleet), (Counts{{"h3", 3}, {"h4", 3}}));
+  EXPECT_EQ(leader_of(seven, fleet), "h3");
+  // A leader without GPUs takes no worker's place: the tightest rack does.
+  const PlaceRequest light = led(on_tree(6, Mode::kRequired, kRack), 0);
+  EXPECT_EQ(placed(light, fleet), (Counts{{"h1", 4}, {"h2", 2}}));
+  EXPECT_EQ(leader_of(light, fleet), "h1");
+  // Eight workers fill the largest rack: there is no room for a leader beside them.
+  const auto full = place(led(on_tree(8, Mode::kRequired, kRack), 1), fleet);
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().fitting, full.error().asked);
+  // The leader asks for more than any host has.
+  EXPECT_FALSE(place(led(on_tree(1, Mode::kPreferred, kRack), 5), fleet).has_value());
+}
+
+TEST(LedPlacement, OnAFlatFleetItStandsWhereItTakesLeastAway) {
+  const Fleet fleet = flat({{"a", 4}, {"b", 2}});
+  PlaceRequest asked = led(request(5), 1);
+  EXPECT_EQ(placed(asked, fleet), (Counts{{"a", 3}, {"b", 2}}));
+  EXPECT_EQ(leader_of(asked, fleet), "a");
+  asked.count = 6;
+  EXPECT_FALSE(place(asked, fleet).has_value());
+  // A leader alone on its node.
+  asked = led(request(4), 2);
+  EXPECT_EQ(placed(asked, fleet), (Counts{{"a", 2}, {"b", 2}}));
 }
 
 TEST(Placement, KeptCandidatesGiveTheSameAnswerAfterUseChanged) {

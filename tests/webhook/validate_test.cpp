@@ -328,6 +328,7 @@ const std::string kRunning = with(kJob, R"("suspend":true)", R"("suspend":false)
 TEST(ValidateJob, NewJobs) {
   const std::string label = "metadata.labels[kueue.x-k8s.io/";
   const std::string note = "spec.template.metadata.annotations";
+  const std::string layers = note + "[kueue.x-k8s.io/podset-slice-required-topology-constraints]";
   const auto annotated = [](const std::string& annotations) {
     return with(kJob, R"("template":{"metadata":{"annotations":{"x":"y"}})",
                 R"("template":{"metadata":{"annotations":{)" + annotations + "}}");
@@ -363,6 +364,32 @@ TEST(ValidateJob, NewJobs) {
        annotated(R"("kueue.x-k8s.io/podset-slice-required-topology":"rack",)"
                  R"("kueue.x-k8s.io/podset-slice-size":"3")"),
        {note + "[kueue.x-k8s.io/podset-slice-size]"}},
+      {"slices said in two ways",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology":"rack",)"
+                 R"("kueue.x-k8s.io/podset-slice-size":"2",)"
+                 R"("kueue.x-k8s.io/podset-slice-required-topology-constraints":)"
+                 R"("[{\"topology\":\"rack\",\"size\":2}]")"),
+       {layers}},
+      {"layers that are no list",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology-constraints":"rack")"),
+       {layers}},
+      {"too many layers",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology-constraints":)"
+                 R"("[{\"topology\":\"a\",\"size\":2},{\"topology\":\"b\",\"size\":2},)"
+                 R"({\"topology\":\"c\",\"size\":2},{\"topology\":\"d\",\"size\":1}]")"),
+       {layers}},
+      {"a layer that does not divide the one before",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology-constraints":)"
+                 R"("[{\"topology\":\"a\",\"size\":1},{\"topology\":\"b\",\"size\":2}]")"),
+       {layers}},
+      {"a level twice",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology-constraints":)"
+                 R"("[{\"topology\":\"a\",\"size\":2},{\"topology\":\"a\",\"size\":1}]")"),
+       {layers}},
+      {"good layers",
+       annotated(R"("kueue.x-k8s.io/podset-slice-required-topology-constraints":)"
+                 R"("[{\"topology\":\"a\",\"size\":2},{\"topology\":\"b\",\"size\":1}]")"),
+       {}},
       {"the mark of plain pods in the template",
        with(kJob, R"("template":{"metadata":{)",
             R"("template":{"metadata":{"labels":{"kueue.x-k8s.io/managed":"true"},)"),
