@@ -375,6 +375,9 @@ class Run {
   }
 
   void report_queues() {
+    if (!engine_.state().fleet.by_name().empty()) {
+      outcome_.report.largest_gangs = engine_.largest_gangs();
+    }
     const auto queues = engine::view_of_queues(engine_.state());
     for (const auto& [name, view] : queues->cluster_queues) {
       outcome_.report.cluster_queues[name.value()] = {reported(view.usage), reported(view.borrowed),

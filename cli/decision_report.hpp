@@ -5,6 +5,7 @@
 #include "base/ids.hpp"
 #include "base/quantity.hpp"
 #include "engine/effect.hpp"
+#include "engine/fragmentation.hpp"
 #include "engine/snapshot.hpp"
 #include "kube/codec/json.hpp"
 
@@ -76,11 +77,13 @@ struct DecisionReport {
   std::vector<Decision> decisions;  ///< In the order they were taken.
   std::map<std::string, ReportedWorkload> workloads;
   std::map<std::string, ReportedQueue> cluster_queues;
+  std::vector<engine::LargestGang> largest_gangs;  ///< For people only: no part of the JSON.
 };
 
 [[nodiscard]] kube::Json to_json(const DecisionReport& report);
 
-/// For people: one line per decision, then what waits for what, then the queues.
+/// For people: one line per decision, then what waits for what, then the largest gang of whole hosts
+/// that would fit now, by flavor and level, then the queues.
 [[nodiscard]] std::string to_table(const DecisionReport& report);
 
 }  // namespace muster::cli

@@ -96,6 +96,17 @@ std::string to_table(const DecisionReport& report) {
     pending.print(out);
   }
 
+  Table rooms({"FLAVOR", "WHOLE FREE HOSTS", "IN ONE"});
+  for (const engine::LargestGang& gang : report.largest_gangs) {
+    const std::string domain = gang.domain.empty() ? "" : fmt::format(" ({})", gang.domain);
+    rooms.add({gang.flavor.value(), std::to_string(gang.hosts),
+               gang.level.empty() ? "-" : gang.level + domain});
+  }
+  if (!rooms.empty()) {
+    out += "\n";
+    rooms.print(out);
+  }
+
   Table queues({"CLUSTERQUEUE", "FLAVOR", "RESOURCE", "USED", "BORROWED", "SHARE"});
   for (const auto& [name, queue] : report.cluster_queues) add_queue(name, queue, queues);
   if (!queues.empty()) {

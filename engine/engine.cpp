@@ -285,6 +285,10 @@ std::shared_ptr<const Snapshot> Engine::publish() {
   return publisher_->publish(*state_);
 }
 
+std::vector<LargestGang> Engine::largest_gangs() const {
+  return engine::largest_gangs(*state_);
+}
+
 std::optional<Explanation> Engine::explanation(const WorkloadKey& key) const {
   const WorkloadRecord* record = state_->find(key);
   if (record == nullptr || record->phase != Phase::kPending) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include "engine/effect.hpp"
 #include "engine/event.hpp"
+#include "engine/fragmentation.hpp"
 #include "engine/options.hpp"
 #include "engine/snapshot.hpp"
 
@@ -41,6 +42,9 @@ class Engine {
 
   /// The last verdict on a pending workload; nothing when it is not pending or not looked at yet.
   [[nodiscard]] std::optional<Explanation> explanation(const WorkloadKey& key) const;
+
+  /// The largest gang of whole hosts that would fit now, by flavor and level.
+  [[nodiscard]] std::vector<LargestGang> largest_gangs() const;
 
   /// Checks the invariants of design section 5 that the state can prove by itself. Empty: all hold;
   /// else one line per violation.

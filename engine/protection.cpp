@@ -1,11 +1,11 @@
 // State: who may be preempted, and what is kept for whom.
 
 #include "base/assert.hpp"
+#include "engine/accelerators.hpp"
 #include "engine/state.hpp"
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 namespace muster::engine {
@@ -16,14 +16,6 @@ Instant later(Instant at, Duration by) {
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() - by.count();
   return by.count() > 0 && at.us > most ? Instant{std::numeric_limits<std::int64_t>::max()}
                                         : at + by;
-}
-
-/// `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb`, `google.com/tpu`.
-bool is_accelerator(const ResourceName& name) {
-  const std::size_t slash = name.value().find('/');
-  if (slash == std::string::npos) return false;
-  const std::string_view word = std::string_view(name.value()).substr(slash + 1);
-  return word.starts_with("gpu") || word.starts_with("mig-") || word.starts_with("tpu");
 }
 
 Amount accelerators_of(const WorkloadRecord& record) {

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kBatchInputs = 1024;
 /// Refused pods are looked at this often (see extender/wake.hpp for why not at every snapshot).
 constexpr Duration kWakeInterval = std::chrono::milliseconds(200);
+/// How often the largest gangs are counted, for the metric.
+constexpr Duration kRoomInterval = std::chrono::seconds(10);
 /// A new leader treats unbound pods as answered everywhere for this long (design 2.4).
 constexpr Duration kAssumedAnswers = std::chrono::seconds(2);
 
@@ -172,7 +174,13 @@ void EngineStrand::finish_batch(Instant now) {
   if (leading_ && watching && (!wakeup || *wakeup > next_wake_)) {
     wakeup = next_wake_;
   }
+  std::optional<std::vector<engine::LargestGang>> largest_gangs;
+  if (controller_.synced() && now >= next_room_look_) {
+    next_room_look_ = now + kRoomInterval;
+    largest_gangs = engine_.largest_gangs();
+  }
   const std::lock_guard lock(mutex_);
+  if (largest_gangs) stats_.largest_gangs = *std::move(largest_gangs);
   wakeup_ = wakeup;
   stats_.controller = controller_.stats();
   stats_.synced = controller_.synced();

@@ -34,6 +34,7 @@ struct StrandStats {
   double longest_batch_seconds = 0;
   controller::ControllerStats controller;
   bool synced = false;
+  std::vector<engine::LargestGang> largest_gangs;  ///< At most 10 s old; empty: not looked at yet.
 };
 
 class EngineStrand {
@@ -114,6 +115,7 @@ class EngineStrand {
   std::shared_ptr<const engine::Snapshot> published_;
   std::vector<NodeName> doubt_;
   Instant next_wake_;
+  Instant next_room_look_;
 
   mutable std::mutex mutex_;
   std::condition_variable has_input_;

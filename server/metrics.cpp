@@ -120,6 +120,7 @@ struct Metrics::Impl {
   std::mutex mutex;  ///< Guards the sources.
   std::function<std::shared_ptr<const engine::Snapshot>()> snapshot;
   std::function<Reading()> reading;
+  std::function<std::vector<engine::LargestGang>()> largest_gangs;
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
@@ -183,8 +184,10 @@ void Metrics::count_effect(const engine::Effect& effect) {
 }
 
 void Metrics::set_sources(std::function<std::shared_ptr<const engine::Snapshot>()> snapshot,
-                          std::function<Reading()> reading) {
+                          std::function<Reading()> reading,
+                          std::function<std::vector<engine::LargestGang>()> largest_gangs) {
   const std::lock_guard lock(impl_->mutex);
+  impl_->largest_gangs = std::move(largest_gangs);
   impl_->snapshot = std::move(snapshot);
   impl_->reading = std::move(reading);
 }
@@ -199,6 +202,17 @@ std::string Metrics::text() const {
           if (!family.metric.empty()) families.push_back(std::move(family));
         }
       }
+    }
+    if (impl_->largest_gangs) {
+      MetricFamily family =
+          gauge_family("muster_largest_gang_hosts",
+                       "Whole free hosts of a flavor, in the best domain of a level of its topology "
+                       "(level empty: in all).");
+      for (const engine::LargestGang& gang : impl_->largest_gangs()) {
+        add(family, static_cast<double>(gang.hosts),
+            {{"flavor", gang.flavor.value()}, {"level", gang.level}});
+      }
+      if (!family.metric.empty()) families.push_back(std::move(family));
     }
     if (impl_->reading) {
       for (const auto& [name, value] : impl_->reading()) {

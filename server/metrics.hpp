@@ -4,6 +4,7 @@
 
 #include "base/time.hpp"
 #include "engine/effect.hpp"
+#include "engine/fragmentation.hpp"
 #include "engine/snapshot.hpp"
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace prometheus {
 class Collectable;
@@ -38,7 +40,8 @@ class Metrics {
   void count_effect(const engine::Effect& effect);
   /// Called at each scrape, on a network thread.
   void set_sources(std::function<std::shared_ptr<const engine::Snapshot>()> snapshot,
-                   std::function<Reading()> reading);
+                   std::function<Reading()> reading,
+                   std::function<std::vector<engine::LargestGang>()> largest_gangs);
 
   /// The Prometheus text format.
   [[nodiscard]] std::string text() const;

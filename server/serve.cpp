@@ -109,7 +109,11 @@ class Server {
   }
 
   Result<void> start() {
-    metrics_.set_sources([this] { return slot_.get(); }, [this] { return read_gauges(); });
+    metrics_.set_sources([this] { return slot_.get(); }, [this] { return read_gauges(); },
+                         [this] {
+                           return strand_ ? strand_->stats().largest_gangs
+                                          : std::vector<engine::LargestGang>();
+                         });
     if (auto listening = listen_metrics(); !listening) return listening;
     if (auto connected = connect(); !connected) return connected;
     if (auto alone = check_peer(); !alone) return alone;
