@@ -82,8 +82,8 @@ struct DecisionReport {
 
 [[nodiscard]] kube::Json to_json(const DecisionReport& report);
 
-/// For people: one line per decision, then what waits for what, then the largest gang of whole hosts
-/// that would fit now, by flavor and level, then the queues.
+/// For people: one line per decision, then what waits for what, then the largest gang of whole
+/// hosts that would fit now, by flavor and level, then the queues.
 [[nodiscard]] std::string to_table(const DecisionReport& report);
 
 }  // namespace muster::cli

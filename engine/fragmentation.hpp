@@ -11,13 +11,13 @@ namespace muster::engine {
 
 class State;
 
-/// A host is whole when no slot of a plan is on it and no pod uses one of its accelerators; where it
-/// has none, when no pod that asks for anything but `pods` is on it.
+/// A host is whole when no slot of a plan is on it and no pod uses one of its accelerators; where
+/// it has none, when no pod that asks for anything but `pods` is on it.
 struct LargestGang {
   FlavorName flavor;
   std::string level;   ///< Node label key; empty: all hosts of the flavor together.
-  std::string domain;  ///< `block/rack`: the domain of the level with the most, the first of equals;
-                       ///< empty without a level, or where no host is whole.
+  std::string domain;  ///< `block/rack`: the domain of the level with the most, the first of
+                       ///< equals; empty without a level, or where no host is whole.
   std::int64_t hosts = 0;
   bool operator==(const LargestGang&) const = default;
 };

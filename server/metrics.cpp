@@ -204,10 +204,10 @@ std::string Metrics::text() const {
       }
     }
     if (impl_->largest_gangs) {
-      MetricFamily family =
-          gauge_family("muster_largest_gang_hosts",
-                       "Whole free hosts of a flavor, in the best domain of a level of its topology "
-                       "(level empty: in all).");
+      MetricFamily family = gauge_family(
+          "muster_largest_gang_hosts",
+          "Whole free hosts of a flavor, in the best domain of a level of its topology "
+          "(level empty: in all).");
       for (const engine::LargestGang& gang : impl_->largest_gangs()) {
         add(family, static_cast<double>(gang.hosts),
             {{"flavor", gang.flavor.value()}, {"level", gang.level}});

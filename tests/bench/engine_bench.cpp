@@ -6,13 +6,13 @@
 // Only worth reading from an optimised build. Targets are in docs/performance.md.
 
 #include "engine/engine.hpp"
+#include "tests/bench/timing.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -50,21 +50,12 @@ void operator delete(void* block, std::size_t) noexcept {
 namespace muster::engine {
 namespace {
 
+using bench::milliseconds_since;
+using bench::quantile;
+
 const ResourceName kGpu("nvidia.com/gpu");
 const FlavorName kFlavor("h100");
 const Namespace kTeam("team");
-
-double milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
-  return values[std::max<std::size_t>(rank, 1) - 1];
-}
 
 struct QueueOptions {
   std::string cohort{};
