@@ -31,7 +31,11 @@ struct Improvements {
   /// more; off: whoever is not needed is put back (semantics d).
   bool legal_as_a_whole = true;
 
-  [[nodiscard]] static Improvements none() { return {false, false, false, false, false}; }
+  /// Of equal places the one in the domain with the least free room is taken, so that whole domains
+  /// stay free for gangs; off: the first by name (semantics f).
+  bool pack_domains = true;
+
+  [[nodiscard]] static Improvements none() { return {false, false, false, false, false, false}; }
   bool operator==(const Improvements&) const = default;
 };
 

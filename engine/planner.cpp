@@ -18,6 +18,7 @@ PlacementScope scope_of(const State& state, const PodSetSpec& pod_set,
   request.per_pod = Resources::from_request(pod_set.node_requests, state.resources);
   request.nodes.constraints = pod_set.constraints;
   request.avoid = state.nodes_in_doubt;
+  request.pack = state.options.improvements.pack_domains;
 
   std::set<FlavorName> flavors;
   for (const auto& [resource, flavor] : assignment.flavors) flavors.insert(flavor);

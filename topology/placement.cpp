@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace muster::topology {
@@ -19,6 +21,7 @@ struct Share {
   std::uint32_t at = 0;
   std::int64_t units = 0;  ///< What is distributed: slices, pods in groups of an inner layer, pods.
   std::int64_t pods = 0;   ///< Settles ties between rooms: fewer first.
+  std::uint32_t rank = 0;  ///< Then this: see PlaceRequest::pack.
 };
 using Shares = std::vector<Share>;
 
@@ -33,6 +36,7 @@ bool goes_first(const Share& a, const Share& b, Fill fill) {
   if (a.units != b.units)
     return fill == Fill::kLargestFirst ? a.units > b.units : a.units < b.units;
   if (a.pods != b.pods) return a.pods < b.pods;
+  if (a.rank != b.rank) return a.rank < b.rank;
   return a.at < b.at;
 }
 
@@ -63,7 +67,7 @@ Shares fill(Shares rooms, std::int64_t need, Fill order) {
     MUSTER_ASSERT(!rooms.empty(), "{} units more than there is room for", need);
     Share next = rooms.front();
     if (next.units >= need) {
-      next = Share{tightest(rooms, need)->at, need, 0};
+      next = Share{tightest(rooms, need)->at, need};
     } else {
       std::pop_heap(rooms.begin(), rooms.end(), later);
       rooms.pop_back();
@@ -187,7 +191,8 @@ class Room {
     rooms.reserve(end - begin);
     for (std::uint32_t i = begin; i < end; ++i) {
       const Cell cell = at(level, i);
-      rooms.push_back(Share{i, units_of(cell.pods, cell.slices, level), cell.pods});
+      rooms.push_back(
+          Share{i, units_of(cell.pods, cell.slices, level), cell.pods, rank_of(level, i)});
     }
     return rooms;
   }
@@ -267,6 +272,35 @@ class Room {
     }
   }
 
+  /// Of domains with the same room, those of the fullest parent first.
+  void rank_domains() {
+    ranks_.resize(levels());
+    for (std::size_t level = 0; level < levels(); ++level) {
+      const std::vector<Domain>& domains = candidates_.domains[level];
+      ranks_[level].resize(domains.size());
+      if (level == 0) continue;
+      const std::vector<Domain>& parents = candidates_.domains[level - 1];
+      std::vector<std::uint32_t> fullest_first(parents.size());
+      std::iota(fullest_first.begin(), fullest_first.end(), 0U);
+      std::sort(fullest_first.begin(), fullest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return std::tuple(pods_in(parents[a]), ranks_[level - 1][a], a) <
+               std::tuple(pods_in(parents[b]), ranks_[level - 1][b], b);
+      });
+      for (std::uint32_t rank = 0; rank < fullest_first.size(); ++rank) {
+        const Domain& parent = parents[fullest_first[rank]];
+        for (std::uint32_t i = parent.children_begin; i < parent.children_end; ++i) {
+          ranks_[level][i] = rank;
+        }
+      }
+    }
+  }
+  [[nodiscard]] std::uint32_t rank_of(std::size_t level, std::uint32_t place) const {
+    return ranks_.empty() ? 0 : ranks_[level][place];
+  }
+  [[nodiscard]] std::int64_t pods_in(const Domain& domain) const {
+    return sums_[domain.nodes_end] - sums_[domain.nodes_begin];
+  }
+
   [[nodiscard]] std::int64_t units_of(std::int64_t pods, std::int64_t slices,
                                       std::size_t level) const {
     return level > layout_.slice_level ? pods / layout_.units[level] : slices;
@@ -276,6 +310,7 @@ class Room {
     sums_.assign(1, 0);
     sums_.reserve(pods_.size() + 1);
     for (const std::int64_t pods : pods_) sums_.push_back(sums_.back() + pods);
+    if (request_.pack) rank_domains();
     if (plain_) return;
     cells_.resize(levels());
     for (std::size_t level = levels(); level-- > 0;) {
@@ -288,14 +323,13 @@ class Room {
 
   [[nodiscard]] Cell at(std::size_t level, std::uint32_t place) const {
     if (!plain_) return cells_[level][place];
-    const Domain& domain = candidates_.domains[level][place];
-    const std::int64_t pods = sums_[domain.nodes_end] - sums_[domain.nodes_begin];
+    const std::int64_t pods = pods_in(candidates_.domains[level][place]);
     return {.pods = pods, .slices = pods, .leads = false, .pods_beside = 0, .slices_beside = 0};
   }
 
   [[nodiscard]] Cell leaf(const Domain& domain) const {
     Cell cell;
-    cell.pods = sums_[domain.nodes_end] - sums_[domain.nodes_begin];
+    cell.pods = pods_in(domain);
     Cheapest lost;
     for (std::uint32_t i = domain.nodes_begin; has_leader() && i < domain.nodes_end; ++i) {
       if (beside_[i].can) lost.take(pods_[i] - beside_[i].pods);
@@ -345,12 +379,13 @@ class Room {
   const Layout& layout_;
   const Candidates& candidates_;
   const Fleet& fleet_;
-  bool plain_;                            ///< Sums are all that is asked for: `cells_` stays empty.
-  std::vector<Resources> assumed_;        ///< By fleet index; empty when nothing is assumed.
-  std::vector<std::int64_t> pods_;        ///< By place among the candidates.
-  std::vector<BesideLeader> beside_;      ///< The same; empty without a leader.
-  std::vector<std::int64_t> sums_;        ///< Of all places before; a domain is a run of places.
-  std::vector<std::vector<Cell>> cells_;  ///< By level and place in it.
+  bool plain_;                        ///< Sums are all that is asked for: `cells_` stays empty.
+  std::vector<Resources> assumed_;    ///< By fleet index; empty when nothing is assumed.
+  std::vector<std::int64_t> pods_;    ///< By place among the candidates.
+  std::vector<BesideLeader> beside_;  ///< The same; empty without a leader.
+  std::vector<std::int64_t> sums_;    ///< Of all places before; a domain is a run of places.
+  std::vector<std::vector<std::uint32_t>> ranks_;  ///< By level and place; empty without `pack`.
+  std::vector<std::vector<Cell>> cells_;           ///< By level and place in it.
 };
 
 std::int64_t units_in(const Shares& rooms) {
@@ -389,7 +424,7 @@ std::optional<Taken> fill_with_leader(Shares rooms, std::int64_t need, Fill orde
       if (left.can && left.units >= need && left.units < beside(chosen->at).units) chosen = other;
     }
   }
-  const Share lead{chosen->at, std::min(need, beside(chosen->at).units), 0};
+  const Share lead{chosen->at, std::min(need, beside(chosen->at).units)};
   rooms.erase(chosen);
   Taken taken{fill(std::move(rooms), need - lead.units, order), lead.at};
   taken.shares.push_back(lead);
@@ -414,7 +449,8 @@ auto leaders_first(const Room& room, std::size_t level, Fill order) {
     const BesideLeader left = room.beside_leader(level, a.at);
     const BesideLeader right = room.beside_leader(level, b.at);
     if (left.can != right.can) return left.can;
-    return goes_first({a.at, left.units, left.pods}, {b.at, right.units, right.pods}, order);
+    return goes_first({a.at, left.units, left.pods, a.rank},
+                      {b.at, right.units, right.pods, b.rank}, order);
   };
 }
 
@@ -424,16 +460,16 @@ std::optional<Taken> one_domain(const Room& room, const Shares& rooms, std::size
   if (!room.has_leader()) {
     const Share* const one = tightest(rooms, need);
     if (one == nullptr) return std::nullopt;
-    return Taken{{Share{one->at, need, 0}}, std::nullopt};
+    return Taken{{Share{one->at, need}}, std::nullopt};
   }
   Shares with_leader;
   for (const Share& share : rooms) {
     const BesideLeader beside = room.beside_leader(level, share.at);
-    if (beside.can) with_leader.push_back({share.at, beside.units, beside.pods});
+    if (beside.can) with_leader.push_back({share.at, beside.units, beside.pods, share.rank});
   }
   const Share* const one = tightest(with_leader, need);
   if (one == nullptr) return std::nullopt;
-  return Taken{{Share{one->at, need, 0}}, one->at};
+  return Taken{{Share{one->at, need}}, one->at};
 }
 
 /// Phase 2a: one domain that takes all, at the wished level or (preferred) as little above it as

@@ -50,6 +50,9 @@ struct PlaceRequest {
   /// One more pod, with the vector it is charged with, that shares the pods' domain: the leader of
   /// a pod set group. The same nodes are eligible for it. Absent: none.
   std::optional<Resources> leader;
+  /// Of equal rooms the one in the domain with the least free is taken, so that whole domains stay
+  /// free; else the first by path.
+  bool pack = false;
   std::vector<NodeIndex> avoid;  ///< Used only when there is no placement without them.
   std::vector<NodeUse> assumed;  ///< Earlier pod sets of the same gang. Same node twice: added up.
 };
