@@ -48,6 +48,7 @@ class Observer:
         self._workloads: dict[str, dict] = {}
         self._queues: dict[str, dict] = {}
         self._local: dict[str, str] = {}
+        self._admissions: dict[str, set[str]] = {}  # workload uid -> when it was admitted
         self._evictions: dict[str, set[str]] = {}  # workload uid -> when it was evicted
         self._finished: dict[str, str] = {}        # workload uid -> when it finished
         self._lost: list[LostPod] = []             # bound pods that were deleted
@@ -99,12 +100,20 @@ class Observer:
                     if uid in self._pods and _bound(self._pods[uid])]
 
     def torn(self) -> list[str]:
-        """Pods that were lost although their workload had not finished and was not evicted in their
-        lifetime. Told by times: what one watch shows first says nothing about another."""
+        """Pods that were lost although their workload had not finished and was not evicted since the
+        admission that they were created under. (Who is evicted at once gets its pods still: the Job
+        controller makes them until it sees the Job suspended again.) Told by times: what one watch
+        shows first says nothing about another."""
         with self._lock:
             return [pod.name for pod in self._lost
-                    if not any(pod.created <= at <= pod.gone for at in self._evictions.get(pod.workload, ()))
+                    if not any(self._began(pod) <= at <= pod.gone
+                               for at in self._evictions.get(pod.workload, ()))
                     and not self._finished.get(pod.workload, "~") <= pod.gone]
+
+    def _began(self, pod: LostPod) -> str:
+        """When the workload was admitted for the last time before the pod was created."""
+        return max((at for at in self._admissions.get(pod.workload, ()) if at <= pod.created),
+                   default=pod.created)
 
     def wait_victims_gone(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -135,8 +144,10 @@ class Observer:
                 return
             self._workloads[uid] = workload
             count = sum(s["count"] for s in workload["spec"]["podSets"])
-            if count > 1 and _true(workload, "Admitted"):
-                self.admitted_gangs[_owner(workload)] = count
+            if _true(workload, "Admitted"):
+                self._admissions.setdefault(uid, set()).add(_condition(workload, "Admitted")["lastTransitionTime"])
+                if count > 1:
+                    self.admitted_gangs[_owner(workload)] = count
             if _true(workload, "Finished"):
                 self._finished[uid] = _condition(workload, "Finished")["lastTransitionTime"]
             if not _true(workload, "Evicted"):

@@ -104,10 +104,11 @@ def second(at):
     ([("Admitted",), ("Evicted", 20), ("lost",)], False),
     ([("Admitted",), ("lost",), ("Evicted", 20)], False),       # The other watch was first.
     ([("Evicted", 20), ("Admitted",), ("lost",)], False),       # It started again meanwhile.
-    ([("Evicted", 5), ("Admitted",), ("lost",)], True),         # That was before the pod.
+    ([("Evicted", 5), ("Admitted",), ("lost",)], True),         # That was before it started.
+    ([("Admitted", 7), ("Evicted", 8), ("lost",)], False),      # Its pods came after it was evicted.
     ([("Admitted",), ("lost",), ("Finished", 30)], False),
 ])
-def test_a_lost_pod_is_excused_by_what_happened_in_its_lifetime_whatever_is_seen_first(seen, torn):
+def test_a_lost_pod_is_excused_by_what_happened_since_its_gang_started_whatever_is_seen_first(seen, torn):
     assert seen_by_observer(*seen) == (["ns/p"] if torn else [])
 
 
