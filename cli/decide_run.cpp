@@ -332,7 +332,7 @@ class Run {
                           format_rfc3339(*entry.spec.requeue_at)),
               fmt::format("to wait until {}", format_rfc3339(*entry.spec.requeue_at))};
     }
-    return in_words(engine_.explanation(entry.key).value_or(engine::Explanation()));
+    return in_words(engine_.full_explanation(entry.key).value_or(engine::Explanation()));
   }
 
   static Waiting in_words(const engine::Explanation& explanation) {

@@ -233,8 +233,15 @@ void Controller::Impl::write_pending(WorkloadEntry& entry, Instant now) {
     at = std::max(at, *entry.pending_written_at +
                           (new_reason ? kPendingReasonInterval : kPendingMessageInterval));
   }
-  const std::string message = engine::describe(*entry.pending);
-  const Json patch = pending_patch(*entry.object, reason, message, now);
+  // Whose end would make room is said when it is written, and alone is no reason to write.
+  const auto runs = [this](const WorkloadKey& key) {
+    const WorkloadEntry* const other = find(key);
+    return other != nullptr && other->object && is_reserved(*other->object);
+  };
+  const bool as_written =
+      !new_reason && engine::is_description(known->message, *entry.pending, runs);
+  std::string message = as_written ? known->message : engine::describe(*entry.pending);
+  Json patch = pending_patch(*entry.object, reason, message, now);
   if (!patch.present()) {
     if (!entry.pending_look_at || *entry.pending_look_at <= now) {
       entry.pending_look_at = now + kPendingMessageInterval;
@@ -245,6 +252,12 @@ void Controller::Impl::write_pending(WorkloadEntry& entry, Instant now) {
   if (now < at) return schedule(entry.key, at);
   if (!is_its_turn) return pending_turns_.ask(entry.key, new_reason);
   pending_turns_.wrote(outbox_.busy(), now);
+  if (const auto full = engine_.full_explanation(entry.key);
+      full && full->reason == entry.pending->reason) {
+    message = engine::describe(*full);
+    patch = pending_patch(*entry.object, reason, message, now);
+    if (!patch.present()) return;
+  }
   patch_workload(entry, WriteKind::kPending, patch);
   entry.pending_written_at = now;
   if (is_warning(entry.pending->reason) && entry.pending_event_reason != reason) {

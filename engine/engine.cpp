@@ -2,6 +2,7 @@
 
 #include "base/overloaded.hpp"
 #include "engine/invariants.hpp"
+#include "engine/look_ahead.hpp"
 #include "engine/pass.hpp"
 #include "engine/publisher.hpp"
 #include "engine/repair.hpp"
@@ -294,6 +295,13 @@ std::optional<Explanation> Engine::explanation(const WorkloadKey& key) const {
   if (record == nullptr || record->phase != Phase::kPending) return std::nullopt;
   if (record->pending_class == nullptr) return state_->homeless_reason(*record);
   return record->pending_class->verdict;
+}
+
+std::optional<Explanation> Engine::full_explanation(const WorkloadKey& key) const {
+  auto why = explanation(key);
+  // While a pass is open its holds stand where there will be room.
+  if (why && pass_ == nullptr && !state_->tree_dirty) look_ahead(*state_, *state_->find(key), *why);
+  return why;
 }
 
 std::vector<std::string> Engine::check_invariants() const {

@@ -42,6 +42,9 @@ class Engine {
 
   /// The last verdict on a pending workload; nothing when it is not pending or not looked at yet.
   [[nodiscard]] std::optional<Explanation> explanation(const WorkloadKey& key) const;
+  /// The same, between passes also with whose end would make room (NodesShortfall::after): a
+  /// search, for when somebody reads it.
+  [[nodiscard]] std::optional<Explanation> full_explanation(const WorkloadKey& key) const;
 
   /// The largest gang of whole hosts that would fit now, by flavor and level.
   [[nodiscard]] std::vector<LargestGang> largest_gangs() const;

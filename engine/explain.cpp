@@ -12,6 +12,9 @@
 namespace muster::engine {
 namespace {
 
+/// Before the name of somebody whose end would do.
+constexpr std::string_view kAhead = "; fits after ";
+
 /// `1 pod`, `2 pods`.
 std::string counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -179,7 +182,28 @@ std::string describe(const Explanation& explanation) {
     if (!text.empty()) text += "; ";
     text += describe_cause(explanation.reason, cause);
   }
+  // Behind all the rest: see is_description().
+  for (const Cause& cause : explanation.causes) {
+    const auto* shortfall = std::get_if<NodesShortfall>(&cause);
+    if (shortfall == nullptr || !shortfall->after) continue;
+    text += fmt::format("{}{} ({}) ends", kAhead, shortfall->after->workload,
+                        counted(shortfall->after->hosts, "host"));
+  }
   return text;
+}
+
+bool is_description(std::string_view text, const Explanation& explanation,
+                    const std::function<bool(const WorkloadKey&)>& runs) {
+  const std::string words = describe(explanation);
+  if (!text.starts_with(words)) return false;
+  text.remove_prefix(words.size());
+  if (text.empty()) return true;
+  if (!text.starts_with(kAhead)) return false;
+  text.remove_prefix(kAhead.size());
+  const std::string_view who = text.substr(0, text.find(' '));
+  const std::size_t slash = who.find('/');
+  if (slash == std::string_view::npos) return false;
+  return runs({Namespace(std::string(who.substr(0, slash))), std::string(who.substr(slash + 1))});
 }
 
 std::string needs(const Explanation& explanation) {

@@ -46,6 +46,13 @@ struct FlavorMismatch {
   bool operator==(const FlavorMismatch&) const = default;
 };
 
+/// A running workload after whose end a pending one would fit.
+struct RoomAfter {
+  WorkloadKey workload;
+  std::int64_t hosts = 0;  ///< That it is planned on.
+  bool operator==(const RoomAfter&) const = default;
+};
+
 /// Quota would do, the nodes do not.
 struct NodesShortfall {
   FlavorName flavor;
@@ -67,6 +74,7 @@ struct NodesShortfall {
   std::map<ResourceName, std::int64_t> too_small;
   /// Nodes without room for one pod now, by the resource that is used up.
   std::map<ResourceName, std::int64_t> full;
+  std::optional<RoomAfter> after;  ///< Absent: nobody's end alone would do, or not looked for.
   bool operator==(const NodesShortfall&) const = default;
 };
 
