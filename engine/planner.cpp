@@ -109,6 +109,23 @@ struct PlacedTogether {
   std::optional<std::size_t> leader;  ///< One pod that shares their domain.
 };
 
+/// Whatever flavors the one has, the other has as well.
+bool shares_flavors(const PodSetAssignment& one, const PodSetAssignment& other) {
+  return std::all_of(one.flavors.begin(), one.flavors.end(), [&](const auto& mine) {
+    return std::any_of(other.flavors.begin(), other.flavors.end(),
+                       [&](const auto& theirs) { return theirs.second == mine.second; });
+  });
+}
+
+/// Pods that ended well leave slices that are not whole: these are placed as if they were, and what
+/// is beyond `count` is cut off again. The number of pods to place.
+std::int64_t whole_slices(const PodSetSpec& pod_set, std::int64_t count) {
+  if (!pod_set.topology || pod_set.topology->slices.empty()) return count;
+  const std::int64_t size = pod_set.topology->slices.front().size;
+  if (size < 1 || pod_set.count % size != 0 || pod_set.pods_left() == pod_set.count) return count;
+  return (count + size - 1) / size * size;
+}
+
 /// Of a group of two on a topology, the one with fewer pods, or the second, leads (semantics f). In
 /// order of the first pod set.
 std::vector<PlacedTogether> placed_together(const State& state, const WorkloadSpec& workload,
@@ -127,11 +144,12 @@ std::vector<PlacedTogether> placed_together(const State& state, const WorkloadSp
     const auto group = groups.find(workload.pod_sets[i].group);
     if (group != groups.end() && group->second.size() == 2 && group->second.front() == i) {
       const std::size_t other = group->second.back();
-      const bool first_leads = admission.pod_sets[i].count < admission.pod_sets[other].count;
+      const bool first_leads = workload.pod_sets[i].count < workload.pod_sets[other].count;
       const std::size_t workers = first_leads ? other : i;
       const std::size_t leader = first_leads ? i : other;
-      if (admission.pod_sets[leader].count == 1 &&
-          scope_of(state, workload.pod_sets[workers], admission.pod_sets[workers]).topology) {
+      const PodSetAssignment& led = admission.pod_sets[workers];
+      if (workload.pod_sets[leader].count == 1 && shares_flavors(admission.pod_sets[leader], led) &&
+          scope_of(state, workload.pod_sets[workers], led).topology) {
         next = {workers, leader};
         done.insert(other);
       }
@@ -156,8 +174,14 @@ bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
     topology::PlaceRequest& request = scope.request;
     request.assumed = assumed;
     if (next.leader) {
-      request.leader =
-          Resources::from_request(workload.pod_sets[*next.leader].node_requests, state.resources);
+      const PodSetSpec& leader = workload.pod_sets[*next.leader];
+      request.leader = Resources::from_request(leader.node_requests, state.resources);
+      request.leader_nodes =
+          scope_of(state, leader, admission.pod_sets[*next.leader]).request.nodes;
+      request.leader_nodes.levels.clear();
+    }
+    if (scope.topology) {
+      request.count = whole_slices(workload.pod_sets[next.pod_set], assignment.count);
     }
     const auto candidates = state.candidates.get(request.nodes, state.fleet);
     const auto placed = topology::place(request, *candidates, state.fleet);
@@ -168,11 +192,13 @@ bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
       }
       return false;
     }
+    std::int64_t left = assignment.count;
     for (const topology::NodeShare& share : *placed) {
       const NodeName& name = state.fleet.name(share.node);
-      if (share.count > 0) {
-        assignment.nodes.push_back(NodeCount{name, share.count});
-        assumed.push_back({share.node, request.per_pod.times(share.count)});
+      if (const std::int64_t count = std::min(share.count, left); count > 0) {
+        assignment.nodes.push_back(NodeCount{name, count});
+        assumed.push_back({share.node, request.per_pod.times(count)});
+        left -= count;
       }
       if (share.leader) {
         PodSetAssignment& leader = admission.pod_sets[*next.leader];

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -30,6 +32,15 @@ struct Loose {
   std::int64_t slots = 0;
 };
 
+/// The least important first.
+bool gives_way_before(const State& state, const Loose& a, const Loose& b) {
+  const WorkloadRecord& left = state.workloads.at(a.workload);
+  const WorkloadRecord& right = state.workloads.at(b.workload);
+  return std::tuple(left.spec.priority, -left.reserved_at->us, left.spec.uid) <
+         std::tuple(right.spec.priority, -right.reserved_at->us, right.spec.uid);
+}
+
+/// Those that give way first come first.
 std::vector<Loose> loose_slots(const State& state, topology::NodeIndex node) {
   std::vector<Loose> loose;
   const auto plans = state.plans_by_node.find(node);
@@ -39,68 +50,97 @@ std::vector<Loose> loose_slots(const State& state, topology::NodeIndex node) {
     if (record.phase == Phase::kEvicting) continue;
     for (const PlannedSlots& entry : record.plan) {
       if (entry.node != node || entry.slots <= entry.claimed) continue;
-      loose.push_back(Loose{key, entry.pod_set, entry.slots - entry.claimed});
+      const std::int64_t slots = entry.slots - entry.claimed;
+      const auto known = std::find_if(loose.begin(), loose.end(), [&](const Loose& other) {
+        return other.workload == key && other.pod_set == entry.pod_set;
+      });
+      if (known == loose.end()) {
+        loose.push_back(Loose{key, entry.pod_set, slots});
+      } else {
+        known->slots += slots;
+      }
     }
   }
-  // The least important gives way first.
-  std::stable_sort(loose.begin(), loose.end(), [&](const Loose& a, const Loose& b) {
-    const WorkloadRecord& left = state.workloads.at(a.workload);
-    const WorkloadRecord& right = state.workloads.at(b.workload);
-    return std::tuple(left.spec.priority, -left.reserved_at->us, left.spec.uid) <
-           std::tuple(right.spec.priority, -right.reserved_at->us, right.spec.uid);
-  });
+  std::stable_sort(loose.begin(), loose.end(),
+                   [&](const Loose& a, const Loose& b) { return gives_way_before(state, a, b); });
   return loose;
 }
 
-/// Binds the request to the domain of `level` that the node of one of `kept` is in, if one is
-/// there.
-void stay_near(const State& state, const std::vector<NodeName>& kept, const std::string& level,
+/// The nodes of these slots that are there: where an absent one was, nobody knows any more.
+std::vector<NodeName> present(const State& state, const std::vector<NodeName>& slots,
+                              const std::vector<std::size_t>& which) {
+  std::vector<NodeName> nodes;
+  for (const std::size_t slot : which) {
+    const auto node = state.fleet.find(slots[slot]);
+    if (node && state.fleet.present(*node)) nodes.push_back(slots[slot]);
+  }
+  return nodes;
+}
+
+/// Binds the request to the domain of `level` that the node is in.
+void stay_near(const State& state, const NodeName& node, const std::string& level,
                topology::PlaceRequest& request) {
-  for (const NodeName& name : kept) {
-    const auto node = state.fleet.find(name);
-    if (!node || !state.fleet.present(*node)) continue;
-    const LabelMap& labels = state.fleet.facts(*node).labels;
-    for (const std::string& above : request.nodes.levels) {
-      const auto label = labels.find(above);
-      if (label != labels.end()) {
-        request.nodes.constraints.node_selector.insert_or_assign(above, label->second);
-      }
-      if (above == level) return;
+  const LabelMap& labels = state.fleet.facts(*state.fleet.find(node)).labels;
+  for (const std::string& above : request.nodes.levels) {
+    const auto label = labels.find(above);
+    if (label != labels.end()) {
+      request.nodes.constraints.node_selector.insert_or_assign(above, label->second);
     }
-    return;
+    if (above == level) return;
   }
 }
 
 /// Where the replacement for the slots at `lost` (of `slots`) has to be. The part of a slice must
-/// be where the rest of it is; else a required domain binds it too, where the rest of the pod set
-/// is, or who shares its domain (on `beside`).
+/// be where the rest of it is; a required domain binds it to where the rest of the pod set is, or
+/// who shares its domain (on `beside`).
 void stay_in_domain(const State& state, const PodSetSpec& pod_set,
                     const std::vector<NodeName>& slots, const std::set<std::size_t>& lost,
                     const std::vector<NodeName>& beside, topology::PlaceRequest& request) {
   if (!pod_set.topology) return;
+  if (pod_set.topology->mode == TopologyRequest::Mode::kRequired) {
+    std::vector<std::size_t> rest;
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      if (!lost.contains(slot)) rest.push_back(slot);
+    }
+    std::vector<NodeName> kept = present(state, slots, rest);
+    for (const NodeName& name : beside) {
+      const auto node = state.fleet.find(name);
+      if (node && state.fleet.present(*node)) kept.push_back(name);
+    }
+    if (!kept.empty()) stay_near(state, kept.front(), pod_set.topology->level, request);
+  }
   const std::vector<topology::SliceLayer>& layers = pod_set.topology->slices;
-  // The innermost first. What it contains was lost as a whole, and is placed as such.
+  // Slices that were lost as a whole are placed as such. Of larger ones a part was lost: it stands
+  // together, wherever the rest is.
+  std::optional<std::size_t> broken;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].size < 1 || request.count % layers[i].size != 0) broken = i;
+  }
+  const auto inside = [&](std::size_t first) {
+    std::vector<topology::SliceLayer> result;
+    if (broken && *broken >= first) result.push_back({layers[*broken].level, request.count});
+    for (std::size_t i = std::max(first, broken ? *broken + 1 : 0); i < layers.size(); ++i) {
+      result.push_back(layers[i]);
+    }
+    return result;
+  };
+  request.slices = inside(0);
   for (std::size_t i = layers.size(); i-- > 0;) {
     if (layers[i].size < 1) continue;
     const auto size = static_cast<std::size_t>(layers[i].size);
-    std::vector<NodeName> kept;
+    std::vector<std::size_t> rest;
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       if (lost.contains(slot)) continue;
       const auto next = lost.lower_bound(slot / size * size);
-      if (next != lost.end() && *next / size == slot / size) kept.push_back(slots[slot]);
+      if (next != lost.end() && *next / size == slot / size) rest.push_back(slot);
     }
+    const std::vector<NodeName> kept = present(state, slots, rest);
     if (kept.empty()) continue;
-    stay_near(state, kept, layers[i].level, request);
+    stay_near(state, kept.front(), layers[i].level, request);
     request.mode = topology::Mode::kUnconstrained;
-    request.slices.assign(layers.begin() + static_cast<std::ptrdiff_t>(i) + 1, layers.end());
+    request.slices = inside(i + 1);
     return;
   }
-  if (pod_set.topology->mode != TopologyRequest::Mode::kRequired) return;
-  std::vector<NodeName> kept = beside;
-  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    if (!lost.contains(slot)) kept.push_back(slots[slot]);
-  }
-  stay_near(state, kept, pod_set.topology->level, request);
 }
 
 /// Of the other pod sets of its group.
@@ -125,43 +165,42 @@ std::set<std::size_t> last_slots_on(const std::vector<NodeName>& slots, const No
   return found;
 }
 
-/// The admission with `count` slots of `node` in pod set `index` planned elsewhere; nothing when
-/// there is no room. The record's own plan must already lack these slots.
+/// expand_slots() back again.
+std::vector<NodeCount> counted(const std::vector<NodeName>& slots) {
+  std::vector<NodeCount> nodes;
+  for (const NodeName& node : slots) {
+    if (nodes.empty() || nodes.back().node != node) nodes.push_back(NodeCount{node, 0});
+    ++nodes.back().count;
+  }
+  return nodes;
+}
+
+/// The admission with `count` slots of `node` in pod set `index` planned elsewhere, each slot in
+/// its place of the order; nothing when there is no room, or there are more slots than any Job can
+/// have. The record's own plan must already lack these slots.
 std::optional<Admission> replace_slots(State& state, const WorkloadRecord& record,
                                        const Admission& before, std::size_t index,
                                        topology::NodeIndex node, std::int64_t count) {
   const PodSetSpec& pod_set = record.spec.pod_sets[index];
+  std::vector<NodeName> slots = expand_slots(before.pod_sets[index].nodes);
+  std::int64_t all = 0;
+  for (const NodeCount& entry : before.pod_sets[index].nodes) all += entry.count;
+  if (std::ssize(slots) != all) return std::nullopt;
+
   PlacementScope scope = scope_of(state, pod_set, before.pod_sets[index]);
   scope.request.count = count;
-  const std::vector<NodeName> slots = expand_slots(before.pod_sets[index].nodes);
-  stay_in_domain(state, pod_set, slots, last_slots_on(slots, state.fleet.name(node), count),
-                 nodes_of_group(record, before, index), scope.request);
+  const std::set<std::size_t> lost = last_slots_on(slots, state.fleet.name(node), count);
+  stay_in_domain(state, pod_set, slots, lost, nodes_of_group(record, before, index), scope.request);
   const auto placed = topology::place(scope.request, state.fleet);
   if (!placed) return std::nullopt;
-
-  Admission after = before;
-  std::vector<NodeCount>& nodes = after.pod_sets[index].nodes;
-  const NodeName& lost = state.fleet.name(node);
-  std::int64_t rest = count;
-  // From the back: pods that are bound there took the first slots.
-  for (std::size_t i = nodes.size(); i-- > 0 && rest > 0;) {
-    if (nodes[i].node != lost) continue;
-    const std::int64_t moved = std::min(rest, nodes[i].count);
-    nodes[i].count -= moved;
-    rest -= moved;
-    const auto position = nodes.begin() + static_cast<std::ptrdiff_t>(i);
-    if (rest > 0) {
-      if (position->count == 0) nodes.erase(position);
-      continue;
+  auto next = lost.begin();
+  for (const topology::NodeShare& share : *placed) {
+    for (std::int64_t i = 0; i < share.count && next != lost.end(); ++i) {
+      slots[*next++] = state.fleet.name(share.node);
     }
-    std::vector<NodeCount> replacement;
-    for (const topology::NodeShare& share : *placed) {
-      replacement.push_back(NodeCount{state.fleet.name(share.node), share.count});
-    }
-    const bool empty = position->count == 0;
-    auto at = nodes.insert(position + 1, replacement.begin(), replacement.end());
-    if (empty) nodes.erase(at - 1);
   }
+  Admission after = before;
+  after.pod_sets[index].nodes = counted(slots);
   return after;
 }
 
@@ -230,14 +269,34 @@ void repair_plans(State& state, std::vector<Effect>& effects) {
   // reached in one round, later rounds look at what the changes themselves marked.
   std::set<topology::NodeIndex> suspects;
   suspects.swap(state.suspects);
-  for (const topology::NodeIndex node : suspects) {
+  // By name, not by index: in which order nodes came decides nothing.
+  std::vector<topology::NodeIndex> by_name(suspects.begin(), suspects.end());
+  std::sort(by_name.begin(), by_name.end(), [&](topology::NodeIndex a, topology::NodeIndex b) {
+    return state.fleet.name(a) < state.fleet.name(b);
+  });
+  // What cannot stay at all comes first, and of that the most important: room is scarce.
+  std::vector<std::pair<Loose, topology::NodeIndex>> homeless;
+  for (const topology::NodeIndex node : by_name) {
+    for (const Loose& loose : loose_slots(state, node)) {
+      if (!can_honour(state, loose, node)) homeless.emplace_back(loose, node);
+    }
+  }
+  std::stable_sort(homeless.begin(), homeless.end(), [&](const auto& a, const auto& b) {
+    return gives_way_before(state, b.first, a.first);
+  });
+  for (const auto& [loose, node] : homeless) {
+    if (state.workloads.at(loose.workload).phase != Phase::kEvicting) {
+      move(state, loose, node, effects);
+    }
+  }
+  for (const topology::NodeIndex node : by_name) {
     Resources leaving = leaving_use(state, node);
     for (const Loose& loose : loose_slots(state, node)) {
       if (state.workloads.at(loose.workload).phase == Phase::kEvicting) continue;
       Resources free = state.fleet.free(node);
       free += leaving;
       const Resources& slot = state.workloads.at(loose.workload).per_pod[loose.pod_set];
-      if (can_honour(state, loose, node) && !overbooked(free, slot)) continue;
+      if (!overbooked(free, slot)) continue;
       move(state, loose, node, effects);
       leaving = leaving_use(state, node);
     }

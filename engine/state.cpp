@@ -491,10 +491,12 @@ void State::release_plan(WorkloadRecord& record) {
   for (const PlannedSlots& entry : plan) {
     fleet.release(entry.node, topology::UseKind::kPlanned,
                   record.per_pod[entry.pod_set].times(entry.slots));
+    touch_node(entry.node);
+    // A plan may have several entries of one node: of two pod sets, say.
     const auto position = plans_by_node.find(entry.node);
+    if (position == plans_by_node.end()) continue;
     position->second.erase(record.spec.key);
     if (position->second.empty()) plans_by_node.erase(position);
-    touch_node(entry.node);
   }
   if (members != pods_by_owner.end()) {
     for (const Uid& uid : members->second) seat(pods.at(uid));

@@ -262,7 +262,9 @@ class Room {
     beside_.reserve(pods_.size());
     for (std::size_t i = 0; i < pods_.size(); ++i) {
       const NodeIndex node = candidates_.nodes[i];
-      BesideLeader beside{count_on(node, *request_.leader) > 0, pods_[i], pods_[i]};
+      const bool can = count_on(node, *request_.leader) > 0 &&
+                       !judge(request_.leader_nodes, fleet_.facts(node)).has_value();
+      BesideLeader beside{can, pods_[i], pods_[i]};
       if (beside.can) {
         Resources rest = free_on(node);
         rest -= *request_.leader;

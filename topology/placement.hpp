@@ -48,8 +48,10 @@ struct PlaceRequest {
   /// divides the one before. Empty: pods may stand alone. Ignored when flat.
   std::vector<SliceLayer> slices;
   /// One more pod, with the vector it is charged with, that shares the pods' domain: the leader of
-  /// a pod set group. The same nodes are eligible for it. Absent: none.
+  /// a pod set group. It stands on nodes that are eligible for the pods and by `leader_nodes`.
+  /// Absent: none.
   std::optional<Resources> leader;
+  NodeQuery leader_nodes;  ///< Only with a leader; levels do not matter.
   /// Of equal rooms the one in the domain with the least free is taken, so that whole domains stay
   /// free; else the first by path.
   bool pack = false;

@@ -92,7 +92,7 @@ class World {
     spec.key = {kTeam, fmt::format("job-{:06}", number)};
     spec.uid = Uid(fmt::format("uid-{:06}", number));
     spec.owner_uid = Uid(fmt::format("owner-{:06}", number));
-    spec.queue_name = "q";
+    spec.queue_name = std::string("q");
     spec.priority = priority;
     spec.created = Instant{static_cast<std::int64_t>(number) * 1'000};
     PodSetSpec pod_set;

@@ -133,6 +133,52 @@ TEST(Plans, ASliceThatIsLostAsAWholeMayGoElsewhere) {
   EXPECT_EQ(world.plan("gang"), "r1-h1 r1-h1 r1-h2 r1-h2 r2-h3 r2-h3 r2-h2 r2-h2");
 }
 
+TEST(Plans, ASliceWhoseNodesAreAllGoneIsNotSplit) {
+  World world;
+  add_racks(world, {2, 2, 1, 1});
+  TopologyRequest request;
+  request.slices = {{"rack", 2}};
+  world.submit("gang", {.pods = 4, .topology = request});
+  world.settle();
+  ASSERT_EQ(world.plan("gang"), "r1-h1 r1-h2 r2-h1 r2-h2");
+  // One host in each of two racks is no room for two that stand together.
+  world.send(NodeDeleted{NodeName("r1-h1")});
+  world.send(NodeDeleted{NodeName("r1-h2")});
+  world.settle();
+  EXPECT_EQ(world.log.back(), "evict gang");
+}
+
+TEST(Plans, SlotsOfOneNodeInSeveralPlacesAreReplacedInTheirPlaces) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 4);
+  world.queue("a", {.nominal = 80});
+  world.run("gang", {.pods = 4, .gpus = 4, .nodes = {"n1", "n2", "n1", "n3"}}, 1);
+  ASSERT_EQ(world.plan("gang"), "n1 n2 n1 n3");
+  world.send(NodeDeleted{NodeName("n1")});
+  world.settle();
+  EXPECT_EQ(world.plan("gang"), "n4 n2 n4 n3");
+}
+
+TEST(Plans, TwoPodSetsOnOneNodeAreReleasedAsOne) {
+  World world;
+  world.flavor("h100");
+  world.nodes("n", 1);
+  world.queue("a", {.nominal = 8});
+  WorkloadSpec spec = world.job("pair", {.pods = 1, .gpus = 4});
+  PodSetSpec second = spec.pod_sets.front();
+  second.name = PodSetName("second");
+  spec.pod_sets.edit().push_back(second);
+  world.specs[spec.key] = spec;
+  world.send(WorkloadUpserted{spec});
+  world.settle();
+  ASSERT_EQ(world.plan("pair"), "n1 n1");
+  world.send(WorkloadDeleted{spec.key});
+  world.submit("next", {.pods = 1, .created_s = 1});
+  world.settle();
+  EXPECT_EQ(world.plan("next"), "n1");
+}
+
 TEST(Plans, RoomTakenByAForeignPodIsPlannedAnew) {
   World world;
   start_gang(world, 3, 2);
