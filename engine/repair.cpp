@@ -191,7 +191,8 @@ std::optional<Admission> replace_slots(State& state, const WorkloadRecord& recor
   scope.request.count = count;
   const std::set<std::size_t> lost = last_slots_on(slots, state.fleet.name(node), count);
   stay_in_domain(state, pod_set, slots, lost, nodes_of_group(record, before, index), scope.request);
-  const auto placed = topology::place(scope.request, state.fleet);
+  const auto candidates = state.candidates.get(scope.request.nodes, state.fleet);
+  const auto placed = topology::place(scope.request, *candidates, state.fleet);
   if (!placed) return std::nullopt;
   auto next = lost.begin();
   for (const topology::NodeShare& share : *placed) {
