@@ -6,6 +6,15 @@
 #include <limits>
 
 namespace muster {
+namespace {
+
+Amount clamp(__int128 sum) {
+  constexpr __int128 kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr __int128 kMax = std::numeric_limits<std::int64_t>::max();
+  return Amount(static_cast<std::int64_t>(std::clamp(sum, kMin, kMax)));
+}
+
+}  // namespace
 
 ResourceTable::ResourceTable() {
   intern(ResourceName("cpu"));
@@ -147,6 +156,37 @@ ResourceList Resources::to_list(const ResourceTable& table) const {
     list.emplace(table.name(ResourceId(static_cast<std::uint16_t>(i))), amounts_[i]);
   }
   return list;
+}
+
+void ResourceSum::add(const Resources& each, std::int64_t count) {
+  if (each.extent() > sums_.size()) sums_.resize(each.extent());
+  for (std::size_t i = 0; i < each.extent(); ++i) {
+    const Amount amount = each[ResourceId(static_cast<std::uint16_t>(i))];
+    sums_[i] += static_cast<__int128>(amount.value()) * count;
+  }
+}
+
+void ResourceSum::subtract(const Resources& each, std::int64_t count) {
+  add(each, -count);
+}
+
+Resources ResourceSum::clamped() const {
+  Resources result;
+  for (std::size_t i = sums_.size(); i-- > 0;) {
+    result.set(ResourceId(static_cast<std::uint16_t>(i)), clamp(sums_[i]));
+  }
+  return result;
+}
+
+void ResourceSum::take_from(Resources& from) const {
+  for (std::size_t i = sums_.size(); i-- > 0;) {
+    const ResourceId id(static_cast<std::uint16_t>(i));
+    from.set(id, from[id] - clamp(sums_[i]));
+  }
+}
+
+bool ResourceSum::is_zero() const {
+  return std::all_of(sums_.begin(), sums_.end(), [](__int128 sum) { return sum == 0; });
 }
 
 }  // namespace muster

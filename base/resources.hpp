@@ -91,4 +91,21 @@ class Resources {
   std::vector<Amount> amounts_;
 };
 
+/// A sum of vectors, kept exactly: taking out what was put in gives back what was there before,
+/// however large the amounts are.
+class ResourceSum {
+ public:
+  /// `count` times `each`.
+  void add(const Resources& each, std::int64_t count = 1);
+  void subtract(const Resources& each, std::int64_t count = 1);
+  /// As amounts, each of them clamped to the range of int64.
+  [[nodiscard]] Resources clamped() const;
+  /// As `from -= clamped()`.
+  void take_from(Resources& from) const;
+  [[nodiscard]] bool is_zero() const;
+
+ private:
+  std::vector<__int128> sums_;  ///< By ResourceId.
+};
+
 }  // namespace muster

@@ -49,6 +49,10 @@ ResolvedPriority cluster_default(const PriorityTable& table) {
                           false};
 }
 
+// The webhook refuses slices that cannot be read. Where it was down they must not be forgotten: a
+// gang would start that is spread wider than it may be. No slices have this size.
+constexpr std::int64_t kUnreadableSize = 0;
+
 Json topology_request(const Json& pod_template) {
   const Json annotations = pod_template.get("metadata", "annotations");
   Members members;
@@ -65,13 +69,16 @@ Json topology_request(const Json& pod_template) {
   if (const Json slice = annotations.get(kSliceTopology); slice.is_string()) {
     members.emplace_back("podSetSliceRequiredTopology", slice);
     const auto size = parse_integer(annotations.get(kSliceSize).string_or(""));
-    if (size) members.emplace_back("podSetSliceSize", Json::number(*size));
+    members.emplace_back("podSetSliceSize", Json::number(size.value_or(kUnreadableSize)));
   }
   if (const Json layers = annotations.get(kSliceConstraints); layers.is_string()) {
-    // What cannot be read was refused by the webhook; where that was down, there are no slices.
-    if (const auto read = Json::parse(layers.string_or("")); read && read->is_array()) {
-      members.emplace_back("podsetSliceRequiredTopologyConstraints", *read);
-    }
+    const auto read = Json::parse(layers.string_or(""));
+    members.emplace_back(
+        "podsetSliceRequiredTopologyConstraints",
+        read && read->is_array() && read->size() > 0
+            ? *read
+            : Json::array({Json::object(
+                  {{"topology", Json::string("")}, {"size", Json::number(kUnreadableSize)}})}));
   }
   return members.empty() ? Json() : Json::object(members);
 }

@@ -43,7 +43,9 @@ class Attempter {
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;
       ++work_;
-      FlavorAssigner fewer(state_, workload_, queue_, reduced_counts(workload_, middle));
+      FlavorAssigner fewer(
+          state_, workload_, queue_,
+          reduced_counts(workload_, middle, state_.options.improvements.whole_slices));
       Attempt tried = with(fewer);
       if (tried.works()) {
         best = std::move(tried);
@@ -161,6 +163,17 @@ std::int64_t slack(const PodSetSpec& pod_set) {
   return pod_set.min_count ? std::max<std::int64_t>(0, pod_set.count - *pod_set.min_count) : 0;
 }
 
+/// The number of pods nearest to `count`, which is between minCount and all, that makes whole
+/// slices; `count` itself where none does.
+std::int64_t in_whole_slices(const PodSetSpec& pod_set, std::int64_t count) {
+  if (!pod_set.min_count || !pod_set.topology || pod_set.topology->slices.empty()) return count;
+  const std::int64_t size = pod_set.topology->slices.front().size;
+  if (size < 1) return count;
+  const std::int64_t down = count - count % size;
+  if (down >= std::max<std::int64_t>(1, *pod_set.min_count)) return down;
+  return pod_set.count - down >= size ? down + size : count;
+}
+
 }  // namespace
 
 void remove_victims(Trial& gone, const std::vector<Victim>& victims) {
@@ -181,12 +194,14 @@ std::int64_t reduction_steps(const WorkloadSpec& workload) {
   return steps;
 }
 
-std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload, std::int64_t step) {
+std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload, std::int64_t step,
+                                         bool whole_slices) {
   const std::int64_t steps = std::max<std::int64_t>(1, reduction_steps(workload));
   std::vector<std::int64_t> counts;
   for (const PodSetSpec& pod_set : workload.pod_sets) {
     const __int128 product = static_cast<__int128>(slack(pod_set)) * step;
-    counts.push_back(pod_set.count - static_cast<std::int64_t>(product / steps));
+    const std::int64_t count = pod_set.count - static_cast<std::int64_t>(product / steps);
+    counts.push_back(whole_slices ? in_whole_slices(pod_set, count) : count);
   }
   return counts;
 }

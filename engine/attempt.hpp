@@ -34,9 +34,11 @@ struct Attempt {
 /// Takes away the victims, and those who are leaving already.
 void remove_victims(Trial& gone, const std::vector<Victim>& victims);
 
-/// The counts of step `step` of 0..steps_of(): 0 is all pods, the last one every minCount.
+/// The counts of step `step` of 0..steps_of(): 0 is all pods, the last one every minCount. With
+/// `whole_slices` rounded to whole slices: down, or up where that would be below minCount.
 [[nodiscard]] std::vector<std::int64_t> reduced_counts(const WorkloadSpec& workload,
-                                                       std::int64_t step);
+                                                       std::int64_t step,
+                                                       bool whole_slices = false);
 /// 0: no pod set may be smaller.
 [[nodiscard]] std::int64_t reduction_steps(const WorkloadSpec& workload);
 

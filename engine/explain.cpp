@@ -91,8 +91,10 @@ std::string describe_nodes(const NodesShortfall& shortfall) {
                        shortfall.flavor, shortfall.unknown_level, shortfall.pod_set);
   }
   if (shortfall.indivisible) {
-    return fmt::format("the pods of {} cannot be cut into slices of {}", shortfall.pod_set,
-                       shortfall.slice_size);
+    const std::int64_t outer = shortfall.indivisible->outer;
+    return fmt::format("the {} of {} cannot be cut into slices of {}",
+                       outer == 0 ? "pods" : fmt::format("slices of {} pods", outer),
+                       shortfall.pod_set, shortfall.indivisible->size);
   }
   std::string text = fmt::format("nodes of flavor {} have room for ", shortfall.flavor);
   if (shortfall.fitting < shortfall.asked) {

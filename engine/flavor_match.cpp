@@ -43,14 +43,14 @@ std::optional<std::string> topology_mismatch(const State& state, const PodSetSpe
     return fmt::format("its topology {} does not exist", *flavor.topology);
   }
   const auto& levels = topology->second.levels;
-  const auto lacks = [&](const std::string& level) {
-    return !level.empty() && std::find(levels.begin(), levels.end(), level) == levels.end();
-  };
-  if (lacks(pod_set.topology->level)) {
-    return fmt::format("its topology has no level {}", pod_set.topology->level);
+  std::vector<std::string> asked;
+  if (pod_set.topology->mode != TopologyRequest::Mode::kUnconstrained) {
+    asked.push_back(pod_set.topology->level);
   }
-  for (const topology::SliceLayer& layer : pod_set.topology->slices) {
-    if (lacks(layer.level)) return fmt::format("its topology has no level {}", layer.level);
+  for (const topology::SliceLayer& layer : pod_set.topology->slices) asked.push_back(layer.level);
+  for (const std::string& level : asked) {
+    if (std::find(levels.begin(), levels.end(), level) != levels.end()) continue;
+    return fmt::format("its topology has no level {}", level.empty() ? "\"\"" : level);
   }
   return std::nullopt;
 }

@@ -40,7 +40,7 @@ bool is_whole(const topology::Fleet& fleet, topology::NodeIndex node,
               const std::vector<bool>& is_accelerator_id) {
   if (!fleet.use(node, topology::UseKind::kPlanned).is_zero()) return false;
   const Resources& offered = fleet.facts(node).allocatable;
-  const Resources& used = fleet.use(node, topology::UseKind::kForeign);
+  const Resources used = fleet.use(node, topology::UseKind::kForeign);
   bool any = false;
   for (std::size_t i = 0; i < offered.extent() && i < is_accelerator_id.size(); ++i) {
     const ResourceId id(static_cast<std::uint16_t>(i));

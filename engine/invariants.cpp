@@ -8,8 +8,8 @@ namespace muster::engine {
 namespace {
 
 struct NodeTotals {
-  Resources foreign;
-  Resources planned;
+  ResourceSum foreign;
+  ResourceSum planned;
 };
 
 void check_quota(const State& state, std::vector<std::string>& violations) {
@@ -66,7 +66,7 @@ void check_nodes(const State& state, std::vector<std::string>& violations) {
   std::map<topology::NodeIndex, NodeTotals> totals;
   std::map<WorkloadKey, std::vector<std::int64_t>> claims;
   for (const auto& [uid, pod] : state.pods) {
-    totals[pod.node].foreign += pod.foreign;
+    totals[pod.node].foreign.add(pod.foreign);
     if (!pod.slot) continue;
     const WorkloadRecord& owner = *state.owned_by(pod.use.owner_uid);
     auto& counts = claims[owner.spec.key];
@@ -76,7 +76,7 @@ void check_nodes(const State& state, std::vector<std::string>& violations) {
   for (const auto& [key, record] : state.workloads) {
     for (std::size_t i = 0; i < record.plan.size(); ++i) {
       const PlannedSlots& entry = record.plan[i];
-      totals[entry.node].planned += record.per_pod[entry.pod_set].times(entry.slots);
+      totals[entry.node].planned.add(record.per_pod[entry.pod_set], entry.slots);
       const auto found = claims.find(key);
       const std::int64_t claimed = found == claims.end() ? 0 : found->second[i];
       if (claimed != entry.claimed || claimed > entry.slots) {
@@ -89,11 +89,11 @@ void check_nodes(const State& state, std::vector<std::string>& violations) {
   for (std::uint32_t i = 0; i < state.fleet.slots(); ++i) {
     const topology::NodeIndex node(i);
     const NodeTotals& expected = totals[node];
-    if (!(state.fleet.use(node, topology::UseKind::kForeign) == expected.foreign)) {
+    if (!(state.fleet.use(node, topology::UseKind::kForeign) == expected.foreign.clamped())) {
       violations.push_back(
           fmt::format("foreign use of node {} differs from its pods", state.fleet.name(node)));
     }
-    if (!(state.fleet.use(node, topology::UseKind::kPlanned) == expected.planned)) {
+    if (!(state.fleet.use(node, topology::UseKind::kPlanned) == expected.planned.clamped())) {
       violations.push_back(
           fmt::format("planned use of node {} differs from its slots", state.fleet.name(node)));
     }

@@ -34,8 +34,13 @@ struct Improvements {
   /// Of equal places the one in the domain with the least free room is taken, so that whole domains
   /// stay free for gangs; off: the first by name (semantics f).
   bool pack_domains = true;
+  /// Of a workload that takes fewer pods, no more are tried than make whole slices; off: a number
+  /// that they do not divide is one that does not fit, and then fewer are tried.
+  bool whole_slices = true;
 
-  [[nodiscard]] static Improvements none() { return {false, false, false, false, false, false}; }
+  [[nodiscard]] static Improvements none() {
+    return {false, false, false, false, false, false, false};
+  }
   bool operator==(const Improvements&) const = default;
 };
 

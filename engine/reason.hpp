@@ -66,8 +66,8 @@ struct NodesShortfall {
   std::string level;            ///< Required topology level; empty: none.
   std::string best_domain;      ///< `block/rack`: where they fit; empty: nowhere, or none required.
   std::string unknown_level;  ///< Not in the topology, or not below the level before; empty: none.
-  bool indivisible = false;   ///< The pods cannot be cut into such slices.
-  std::int64_t nodes = 0;     ///< Nodes of the flavor.
+  std::optional<topology::BadSlices> indivisible;  ///< The pods cannot be cut into these.
+  std::int64_t nodes = 0;                          ///< Nodes of the flavor.
   /// Nodes left out, by cause (`not ready`, `taint`, `selector`).
   std::map<std::string, std::int64_t> excluded;
   /// Nodes that could not take one pod if they were empty, by the resource they have too little of.

@@ -470,7 +470,7 @@ void State::charge_plan(WorkloadRecord& record) {
     for (const NodeCount& entry : record.admission->pod_sets[i].nodes) {
       if (entry.count <= 0) continue;
       const topology::NodeIndex node = fleet.ensure(entry.node);
-      fleet.charge(node, topology::UseKind::kPlanned, record.per_pod[i].times(entry.count));
+      fleet.charge(node, topology::UseKind::kPlanned, record.per_pod[i], entry.count);
       record.plan.push_back(PlannedSlots{node, i, entry.count, 0});
       plans_by_node[node].insert(record.spec.key);
       if (!fleet.present(node)) suspects.insert(node);
@@ -489,8 +489,8 @@ void State::release_plan(WorkloadRecord& record) {
   const std::vector<PlannedSlots> plan = std::move(record.plan);
   record.plan.clear();
   for (const PlannedSlots& entry : plan) {
-    fleet.release(entry.node, topology::UseKind::kPlanned,
-                  record.per_pod[entry.pod_set].times(entry.slots));
+    fleet.release(entry.node, topology::UseKind::kPlanned, record.per_pod[entry.pod_set],
+                  entry.slots);
     touch_node(entry.node);
     // A plan may have several entries of one node: of two pod sets, say.
     const auto position = plans_by_node.find(entry.node);

@@ -25,14 +25,14 @@ void Trial::rollback_to(Checkpoint checkpoint) {
 void Trial::remove(const WorkloadRecord& record) {
   if (record.charged_to) discharge(*record.charged_to, record.charged);
   each_use(state_, record, [this](auto node, auto kind, const Resources& amount) {
-    state_.fleet.release(node, kind, amount, &use_log_);
+    state_.fleet.release(node, kind, amount, 1, &use_log_);
   });
 }
 
 void Trial::put_back(const WorkloadRecord& record) {
   if (record.charged_to) charge(*record.charged_to, record.charged);
   each_use(state_, record, [this](auto node, auto kind, const Resources& amount) {
-    state_.fleet.charge(node, kind, amount, &use_log_);
+    state_.fleet.charge(node, kind, amount, 1, &use_log_);
   });
 }
 
@@ -44,21 +44,21 @@ void Trial::remove_leaving() {
   }
   for (const auto& [queue, amounts] : leaving.quota) discharge(queue, amounts);
   for (const auto& [where, amount] : leaving.nodes) {
-    state_.fleet.release(where.first, where.second, amount, &use_log_);
+    state_.fleet.release(where.first, where.second, amount, 1, &use_log_);
   }
 }
 
 void Trial::remove(const Hold& hold) {
   discharge(hold.queue, hold.amounts);
   for (const topology::NodeUse& use : hold.room) {
-    state_.fleet.release(use.node, topology::UseKind::kPlanned, use.amount, &use_log_);
+    state_.fleet.release(use.node, topology::UseKind::kPlanned, use.amount, 1, &use_log_);
   }
 }
 
 void Trial::put_back(const Hold& hold) {
   charge(hold.queue, hold.amounts);
   for (const topology::NodeUse& use : hold.room) {
-    state_.fleet.charge(use.node, topology::UseKind::kPlanned, use.amount, &use_log_);
+    state_.fleet.charge(use.node, topology::UseKind::kPlanned, use.amount, 1, &use_log_);
   }
 }
 

@@ -32,7 +32,7 @@ Fleet::Node& Fleet::at(NodeIndex node) {
 
 void Fleet::recount(Node& node) {
   node.free = node.present ? node.facts.allocatable : Resources();
-  for (const Resources& use : node.use) node.free -= use;
+  for (const ResourceSum& use : node.use) use.take_from(node.free);
 }
 
 /// The index of `name`; for a new name one that nothing depends on any more, or a new one.
@@ -114,28 +114,22 @@ const std::string& Fleet::hostname(NodeIndex node) const {
   return label == facts.labels.end() ? facts.name.value() : label->second;
 }
 
-const Resources& Fleet::use(NodeIndex node, UseKind kind) const {
-  return at(node).use[slot_of(kind)];
+Resources Fleet::use(NodeIndex node, UseKind kind) const {
+  return at(node).use[slot_of(kind)].clamped();
 }
 
-void Fleet::charge(NodeIndex node, UseKind kind, const Resources& amount, UseLog* log) {
-  Resources use = this->use(node, kind);
-  use += amount;
-  set_use(node, kind, std::move(use), log);
-}
-
-void Fleet::release(NodeIndex node, UseKind kind, const Resources& amount, UseLog* log) {
-  Resources use = this->use(node, kind);
-  use -= amount;
-  set_use(node, kind, std::move(use), log);
-}
-
-void Fleet::set_use(NodeIndex node, UseKind kind, Resources use, UseLog* log) {
+void Fleet::charge(NodeIndex node, UseKind kind, const Resources& each, std::int64_t count,
+                   UseLog* log) {
   Node& changed = at(node);
-  Resources& current = changed.use[slot_of(kind)];
-  if (log != nullptr) log->push_back(UseUndo{node, kind, std::move(current)});
-  current = std::move(use);
+  ResourceSum& use = changed.use[slot_of(kind)];
+  if (log != nullptr) log->push_back(UseUndo{node, kind, use});
+  use.add(each, count);
   recount(changed);
+}
+
+void Fleet::release(NodeIndex node, UseKind kind, const Resources& each, std::int64_t count,
+                    UseLog* log) {
+  charge(node, kind, each, -count, log);
 }
 
 void Fleet::restore(UseLog& log, std::size_t mark) {

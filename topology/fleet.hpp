@@ -36,7 +36,7 @@ enum class UseKind { kForeign, kPlanned };
 struct UseUndo {
   NodeIndex node;
   UseKind kind = UseKind::kForeign;
-  Resources before;
+  ResourceSum before;
 };
 /// Owned by whoever tries things out; see Fleet::restore.
 using UseLog = std::vector<UseUndo>;
@@ -65,15 +65,16 @@ class Fleet {
   /// Present nodes in order of name.
   [[nodiscard]] const std::vector<NodeIndex>& by_name() const { return by_name_; }
 
-  [[nodiscard]] const Resources& use(NodeIndex node, UseKind kind) const;
+  [[nodiscard]] Resources use(NodeIndex node, UseKind kind) const;
   /// allocatable - foreign - planned; may be negative. All zero or less for an absent node.
   [[nodiscard]] const Resources& free(NodeIndex node) const { return at(node).free; }
 
-  /// With a log, the old value is appended to it.
-  void charge(NodeIndex node, UseKind kind, const Resources& amount, UseLog* log = nullptr);
-  void release(NodeIndex node, UseKind kind, const Resources& amount, UseLog* log = nullptr);
-  /// Replaces the whole use of one kind (recounted from the pods on the node, say).
-  void set_use(NodeIndex node, UseKind kind, Resources use, UseLog* log = nullptr);
+  /// `count` times `each`. With a log, the old value is appended to it. What was charged may be
+  /// released in any parts.
+  void charge(NodeIndex node, UseKind kind, const Resources& each, std::int64_t count = 1,
+              UseLog* log = nullptr);
+  void release(NodeIndex node, UseKind kind, const Resources& each, std::int64_t count = 1,
+               UseLog* log = nullptr);
   /// Undoes the logged changes after the first `mark` entries, last first, and drops them from the
   /// log. No node may have been added or removed in between.
   void restore(UseLog& log, std::size_t mark);
@@ -86,7 +87,7 @@ class Fleet {
   struct Node {
     NodeFacts facts;
     bool present = false;
-    std::array<Resources, 2> use;  ///< By UseKind.
+    std::array<ResourceSum, 2> use;  ///< By UseKind.
     Resources free;
   };
 

@@ -585,14 +585,20 @@ std::int64_t fitting(const PlaceRequest& request, const Candidates& candidates, 
   return request.mode == Mode::kRequired ? largest(rooms) : units_in(rooms);
 }
 
-/// Whether the pods can be cut into slices, and these into those of the inner layers.
-bool divisible(const PlaceRequest& request) {
-  std::int64_t outer = request.count;
+/// The first slices that the pods, or the slices of the layer before, cannot be cut into.
+std::optional<BadSlices> indivisible(const PlaceRequest& request) {
+  std::int64_t outer = 0;
   for (const SliceLayer& layer : request.slices) {
-    if (layer.size < 1 || outer % layer.size != 0) return false;
+    const std::int64_t whole = outer == 0 ? request.count : outer;
+    if (layer.size < 1 || whole % layer.size != 0) return BadSlices{layer.size, outer};
     outer = layer.size;
   }
-  return true;
+  return std::nullopt;
+}
+
+/// An empty name is seen only with its quotes.
+std::string named(const std::string& level) {
+  return level.empty() ? "\"\"" : level;
 }
 
 /// What can be said without a look at the nodes.
@@ -603,7 +609,7 @@ Unplaceable refusal(const PlaceRequest& request, const Candidates& candidates) {
   if (candidates.levels.empty()) return why;
   if (request.mode == Mode::kRequired) why.level = request.level;
   if (!request.slices.empty()) {
-    why.indivisible = !divisible(request);
+    why.indivisible = indivisible(request);
     why.slice_size = std::max<std::int64_t>(1, request.slices.front().size);
     why.slice_level = request.slices.front().level;
     why.asked = request.count / why.slice_size;
@@ -647,7 +653,7 @@ tl::expected<Placement, Unplaceable> place(const PlaceRequest& request,
   if (request.count <= 0 && !request.leader) return Placement();
   const auto layout = lay_out(request, candidates.levels);
   Unplaceable why = refusal(request, candidates);
-  if (!layout) why.unknown_level = layout.error();
+  if (!layout) why.unknown_level = named(layout.error());
   if (!layout || why.indivisible) return tl::unexpected(std::move(why));
   const Room room(request, *layout, candidates, fleet);
   std::optional<Taken> taken;
@@ -670,7 +676,7 @@ tl::expected<Placement, Unplaceable> place(const PlaceRequest& request, const Fl
 std::int64_t max_gang(const PlaceRequest& request, const Candidates& candidates,
                       const Fleet& fleet) {
   const auto layout = lay_out(request, candidates.levels);
-  if (!layout || !divisible(request)) return 0;
+  if (!layout || indivisible(request)) return 0;
   return layout->slice_size *
          fitting(request, candidates, Room(request, *layout, candidates, fleet));
 }

@@ -38,6 +38,14 @@ struct SliceLayer {
   bool operator==(const SliceLayer&) const = default;
 };
 
+/// Slices that cannot be made.
+struct BadSlices {
+  std::int64_t size = 0;   ///< Of them, in pods.
+  std::int64_t outer = 0;  ///< The slices that were to be cut have so many pods; 0: it is all pods
+                           ///< of the pod set.
+  bool operator==(const BadSlices&) const = default;
+};
+
 struct PlaceRequest {
   std::int64_t count = 1;  ///< Pods; 0 or less asks for nothing and always fits.
   Resources per_pod;  ///< The whole vector a node is charged with for one pod, `pods` included.
@@ -85,9 +93,10 @@ struct Unplaceable {
   /// The topology has no such level, or the levels asked for do not lie below each other; nothing
   /// else was looked at.
   std::string unknown_level;
-  bool indivisible = false;  ///< The pods cannot be cut into slices of this size, or these into
-                             ///< those of an inner layer.
-  std::int64_t nodes = 0;    ///< Nodes of the flavor, eligible or not.
+  /// Present: a size is below 1, or does not divide what it is to divide; nothing else was looked
+  /// at.
+  std::optional<BadSlices> indivisible;
+  std::int64_t nodes = 0;  ///< Nodes of the flavor, eligible or not.
   /// Nodes of the flavor that are left out, by cause; no zero entries.
   std::map<Exclusion, std::int64_t> excluded;
   /// Eligible nodes that could not take one pod if they were empty, by the first resource of which

@@ -54,6 +54,36 @@ TEST(PartialAdmission, CountsGoDownStepByStep) {
   EXPECT_EQ(reduced_counts(spec, reduction_steps(spec)), (Counts{4, 0}));
 }
 
+TEST(PartialAdmission, CountsAreWholeSlices) {
+  struct Case {
+    std::int64_t count;
+    std::int64_t least;
+    std::int64_t slice;
+    Counts by_step;  ///< From step 1.
+  };
+  const std::vector<Case> cases = {
+      {8, 2, 4, {4, 4, 4, 4, 4, 4}},
+      {10, 6, 4, {8, 8, 8, 8}},  // 7 and 6 are rounded up: 4 would be too few
+      {10, 9, 4, {9}},           // no number of slices will do
+      {3, 0, 2, {2, 2, 2}},
+      {4, 2, 0, {3, 2}},  // no slices at all
+  };
+  for (const Case& one : cases) {
+    WorkloadSpec spec;
+    spec.pod_sets.edit().resize(1);
+    PodSetSpec& pod_set = spec.pod_sets.edit()[0];
+    pod_set.count = one.count;
+    pod_set.min_count = one.least;
+    pod_set.topology = TopologyRequest{};
+    pod_set.topology->slices = {{"rack", one.slice}};
+    Counts by_step;
+    for (std::int64_t step = 1; step <= reduction_steps(spec); ++step) {
+      by_step.push_back(reduced_counts(spec, step, true)[0]);
+    }
+    EXPECT_EQ(by_step, one.by_step) << one.count << " in slices of " << one.slice;
+  }
+}
+
 TEST(PartialAdmission, AsManyAsTheQuotaHasAreAdmitted) {
   struct Case {
     const char* sentence;

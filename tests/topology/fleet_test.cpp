@@ -42,7 +42,18 @@ TEST(Fleet, FreeIsAllocatableWithoutForeignAndPlannedUse) {
   fleet.release(a, UseKind::kPlanned, gpus(1, 1));
   EXPECT_EQ(fleet.use(a, UseKind::kPlanned), gpus(3, 3));
   EXPECT_EQ(fleet.free(a), gpus(3, 106));
-  fleet.set_use(a, UseKind::kForeign, Resources());
+}
+
+TEST(Fleet, HugeChargesLeaveNothingBehind) {
+  Fleet fleet;
+  const NodeIndex a = fleet.upsert(node("a", 8));
+  const Resources half = gpus(std::int64_t{1} << 62, 1);
+  fleet.charge(a, UseKind::kPlanned, gpus(3, 3));
+  fleet.charge(a, UseKind::kPlanned, half, 4);
+  fleet.charge(a, UseKind::kPlanned, half);
+  EXPECT_TRUE(fleet.free(a).any_negative());
+  for (int i = 0; i < 5; ++i) fleet.release(a, UseKind::kPlanned, half);
+  EXPECT_EQ(fleet.use(a, UseKind::kPlanned), gpus(3, 3));
   EXPECT_EQ(fleet.free(a), gpus(5, 107));
 }
 
@@ -147,15 +158,12 @@ TEST(FleetProperty, RestoreAfterEveryPrefixIsTheStateBefore) {
       const NodeIndex index = nodes[*rc::gen::inRange<std::size_t>(0, nodes.size())];
       const UseKind kind = *rc::gen::element(UseKind::kForeign, UseKind::kPlanned);
       const Resources amount = gpus(*rc::gen::inRange(0, 9), *rc::gen::inRange(0, 3));
-      switch (*rc::gen::inRange(0, 3)) {
+      switch (*rc::gen::inRange(0, 2)) {
         case 0:
-          fleet.charge(index, kind, amount, &log);
-          break;
-        case 1:
-          fleet.release(index, kind, amount, &log);
+          fleet.charge(index, kind, amount, *rc::gen::inRange(0, 4), &log);
           break;
         default:
-          fleet.set_use(index, kind, amount, &log);
+          fleet.release(index, kind, amount, *rc::gen::inRange(0, 4), &log);
       }
       states.push_back(state());
       marks.push_back(log.size());

@@ -133,7 +133,7 @@ TEST(PlacementProperty, NoNodeGetsMoreThanItHasAndTheGangIsWhole) {
     // Charged as it is planned, nothing is over-allocated, and undone it fits again the same way.
     UseLog log;
     for (const NodeShare& share : *placement) {
-      fleet.charge(share.node, UseKind::kPlanned, asked.per_pod.times(share.count), &log);
+      fleet.charge(share.node, UseKind::kPlanned, asked.per_pod, share.count, &log);
       RC_ASSERT(fleet.free(share.node)[kGpu] >= Amount());
     }
     fleet.restore(log, 0);

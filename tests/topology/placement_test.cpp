@@ -333,13 +333,13 @@ TEST(SlicedPlacement, SlicesAloneGoToTheLeastFreeBlockThatTakesThem) {
 TEST(SlicedPlacement, WhatCannotBeASliceIsSaid) {
   const auto odd = place(in_slices(on_tree(5, Mode::kUnconstrained), {{kRack, 2}}), two_blocks());
   ASSERT_FALSE(odd.has_value());
-  EXPECT_TRUE(odd.error().indivisible);
-  const std::vector<std::vector<SliceLayer>> uneven = {
-      {{kRack, 4}, {kHost, 3}}, {{kRack, 0}}, {{kRack, -4}}};
-  for (const std::vector<SliceLayer>& layers : uneven) {
+  EXPECT_EQ(odd.error().indivisible, (BadSlices{2, 0}));
+  const std::vector<std::pair<std::vector<SliceLayer>, BadSlices>> uneven = {
+      {{{kRack, 4}, {kHost, 3}}, {3, 4}}, {{{kRack, 0}}, {0, 0}}, {{{kRack, -4}}, {-4, 0}}};
+  for (const auto& [layers, bad] : uneven) {
     const auto result = place(in_slices(on_tree(4, Mode::kUnconstrained), layers), two_blocks());
     ASSERT_FALSE(result.has_value());
-    EXPECT_TRUE(result.error().indivisible);
+    EXPECT_EQ(result.error().indivisible, bad);
   }
   // Not below the level of the gang, not below the layer before, not there at all.
   const std::vector<std::vector<SliceLayer>> not_below = {
