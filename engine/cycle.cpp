@@ -21,7 +21,49 @@ constexpr std::size_t kMostInVain = 8;
 struct Pass::Nomination {
   Head head;
   Attempt found;
+  /// With its nodes: those that are free or, where others have to go, those that their leaving
+  /// frees; without anybody who may go, those of a fleet that nothing is planned on (semantics
+  /// c.5d). No nodes where it does not fit there.
+  Admission planned;
 };
+
+namespace {
+
+/// Whether the nodes have it all now.
+bool has_room(const State& state, const std::vector<topology::NodeUse>& room) {
+  std::map<topology::NodeIndex, Resources> sums;
+  for (const topology::NodeUse& use : room) sums[use.node] += use.amount;
+  if (state.options.peer.earlier_are_no_pods) {
+    for (auto& [node, sum] : sums) sum.set(ResourceTable::kPods, Amount());
+  }
+  return std::all_of(sums.begin(), sums.end(), [&](const auto& entry) {
+    return entry.second.fits_in(state.fleet.free(entry.first));
+  });
+}
+
+/// PeerFacts::plan_is_final: what is counted too much for the rest of the cycle.
+std::vector<topology::NodeUse> counted_again(const State& state, const WorkloadSpec& workload,
+                                             const Admission& planned) {
+  std::vector<topology::NodeUse> room;
+  if (!state.options.peer.plan_is_final) return room;
+  Admission again = planned;
+  for (PodSetAssignment& pod_set : again.pod_sets) {
+    const auto times = static_cast<std::int64_t>(pod_set.flavors.size()) - 1;
+    for (NodeCount& entry : pod_set.nodes) entry.count *= times;
+    std::erase_if(pod_set.nodes, [](const NodeCount& entry) { return entry.count <= 0; });
+  }
+  return room_of(state, workload, again);
+}
+
+std::vector<topology::NodeUse> room_in_cycle(const State& state, const WorkloadSpec& workload,
+                                             const Admission& planned) {
+  std::vector<topology::NodeUse> room = room_of(state, workload, planned);
+  const auto again = counted_again(state, workload, planned);
+  room.insert(room.end(), again.begin(), again.end());
+  return room;
+}
+
+}  // namespace
 
 std::optional<Head> Pass::only_head(const ClusterQueueName& name) {
   const ClusterQueueSpec& queue = state_.queues.at(name);
@@ -51,6 +93,17 @@ Pass::Nomination Pass::nominate(const Head& head) {
       head, attempt(state_, head.record->spec, state_.queues.at(head.queue), flavors, work_)};
   nomination.head.borrow_level = nomination.found.assignment.borrow_level;
   nomination.head.amounts = nomination.found.assignment.amounts;
+  nomination.planned = nomination.found.assignment.admission;
+  if (nomination.found.assignment.mode != Mode::kPreempt) return nomination;
+  Trial gone(state_);
+  if (nomination.found.victims) {
+    remove_victims(gone, *nomination.found.victims);
+  } else {
+    gone.remove_plans();
+  }
+  if (!place_all(state_, head.record->spec, nomination.planned, nullptr)) {
+    for (PodSetAssignment& pod_set : nomination.planned.pod_sets) pod_set.nodes.clear();
+  }
   return nomination;
 }
 
@@ -67,14 +120,14 @@ void Pass::run_cycle(const std::vector<ClusterQueueName>& queues, std::vector<Ef
   if (!state_.scans.empty() && state_.cycles_in_vain < kMostInVain) state_.want_pass();
 }
 
-void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
+void Pass::commit(Nomination& nomination, std::vector<Effect>& effects) {
   const Head& head = nomination.head;
   const ClusterQueueSpec& queue = state_.queues.at(head.queue);
   WorkloadRecord& record = *head.record;
   const bool strict = queue.strategy == QueueingStrategy::kStrictFifo;
   const Assignment& assignment = nomination.found.assignment;
   if (!nomination.found.works()) {
-    if (assignment.mode == Mode::kPreempt) reserve_for(head, assignment);
+    if (assignment.mode == Mode::kPreempt) reserve_for(nomination);
     const bool goes_on = keep_scan(record, assignment);
     if (strict) {
       cursors_.at(head.queue).turn(*record.pending_class).dropped = true;
@@ -93,14 +146,20 @@ void Pass::commit(const Nomination& nomination, std::vector<Effect>& effects) {
   state_.cycles_in_vain = 0;
   if (assignment.mode == Mode::kFit) {
     Assignment placed = assignment;
-    if (place_all(state_, record.spec, placed.admission, nullptr)) admit(record, placed, effects);
+    placed.admission = nomination.planned;
+    admit(record, placed, effects);
+    Hold again;
+    again.queue = state_.queue_node(head.queue);
+    again.room = counted_again(state_, record.spec, nomination.planned);
+    if (!again.room.empty()) state_.add_hold(record.spec.key, std::move(again));
     return;
   }
   if (!strict) state_.sticky[head.queue] = record.spec.key;
-  await(record, assignment, *nomination.found.victims, effects);
+  await(record, *nomination.found.victims, effects);
+  keep_plan(record, assignment.amounts, room_in_cycle(state_, record.spec, nomination.planned));
 }
 
-bool Pass::still_fits(const Nomination& nomination) {
+bool Pass::still_fits(Nomination& nomination) {
   const quota::NodeIndex queue = state_.queue_node(nomination.head.queue);
   const Assignment& assignment = nomination.found.assignment;
   Trial gone(state_);
@@ -116,7 +175,12 @@ bool Pass::still_fits(const Nomination& nomination) {
   if (assignment.mode == Mode::kPreempt || state_.options.peer.leaving_is_gone) {
     gone.remove_leaving();
   }
-  return state_.tree.fits(queue, assignment.amounts);
+  if (!state_.tree.fits(queue, assignment.amounts)) return false;
+  const WorkloadRecord& record = *nomination.head.record;
+  if (has_room(state_, room_of(state_, record.spec, nomination.planned))) return true;
+  // Somebody before it took the nodes: others may do (semantics c.5a; row c1: not in 0.17.0).
+  return !state_.options.peer.plan_is_final &&
+         place_all(state_, record.spec, nomination.planned, nullptr);
 }
 
 bool Pass::keep_scan(const WorkloadRecord& record, const Assignment& assignment) {
@@ -128,7 +192,9 @@ bool Pass::keep_scan(const WorkloadRecord& record, const Assignment& assignment)
   return !assignment.rest.empty();
 }
 
-void Pass::reserve_for(const Head& head, const Assignment& assignment) {
+void Pass::reserve_for(const Nomination& nomination) {
+  const Head& head = nomination.head;
+  const Assignment& assignment = nomination.found.assignment;
   if (state_.queues.at(head.queue).preemption.reclaim_within_cohort == PreemptionPolicy::kAny) {
     return;
   }
@@ -144,6 +210,7 @@ void Pass::reserve_for(const Head& head, const Assignment& assignment) {
     }
     kept.amounts.emplace_back(fr, reserved);
   }
+  kept.room = room_in_cycle(state_, head.record->spec, nomination.planned);
   state_.add_hold(head.record->spec.key, std::move(kept));
 }
 

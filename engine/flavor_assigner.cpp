@@ -2,6 +2,7 @@
 
 #include "engine/flavor_match.hpp"
 #include "engine/planner.hpp"
+#include "engine/trial.hpp"
 
 #include <fmt/format.h>
 
@@ -182,6 +183,7 @@ class FlavorAssigner::Impl {
       result.mode = Mode::kNoFit;
       return result;
     }
+    if (!state_.options.improvements.flavors_by_nodes && !options_->quota_only) place_last(result);
     finish(result);
     return result;
   }
@@ -491,7 +493,8 @@ class FlavorAssigner::Impl {
       judge_quota(asked, candidate);
       if (candidate.why.reason == PendingReason::kExceedsMaxQuota) return candidate;
     }
-    if (!options_->quota_only && candidate.mode == Mode::kFit && so_far.mode == Mode::kFit) {
+    if (state_.options.improvements.flavors_by_nodes && !options_->quota_only &&
+        candidate.mode == Mode::kFit && so_far.mode == Mode::kFit) {
       judge_nodes(choice, so_far, candidate);
     }
     return candidate;
@@ -602,6 +605,36 @@ class FlavorAssigner::Impl {
     candidate.lower(
         hopeless ? Rank{Grade::kNoFit, 0} : Rank{grade_of(answer.oracle), answer.borrow_level},
         taste_);
+  }
+
+  /// With all flavors chosen: semantics b.9.
+  void place_last(Assignment& result) {
+    NodesShortfall shortfall;
+    if (result.mode == Mode::kFit) {
+      if (place_all(state_, workload_, result.admission, &shortfall)) return;
+      result.mode = Mode::kPreempt;
+      add_causes(result.why, {PendingReason::kTopologyPlacementFailed, {shortfall}});
+      if (state_.options.peer.scans_go_on) {
+        // The words of 0.17.0 do not name the flavor.
+        shortfall.flavor = FlavorName();
+        result.flaws.push_back({PendingReason::kTopologyPlacementFailed, {shortfall}});
+      }
+    }
+    Trial empty(state_);
+    empty.remove_plans();
+    Admission tried = result.admission;
+    if (!place_all(state_, workload_, tried, &shortfall)) {
+      result.mode = Mode::kNoFit;
+      result.why = {PendingReason::kTopologyPlacementFailed, {shortfall}};
+      return;
+    }
+    // Free quota may be scattered over nodes: everybody who uses these flavors may have to go.
+    for (const auto& [fr, amount] : assumed_) {
+      const auto flavor = state_.flavors.find(state_.tree.fr(fr).flavor);
+      if (flavor == state_.flavors.end()) continue;
+      if (flavor->second.topology || flavor->second.capacity == Capacity::kFixed)
+        needed_.insert(fr);
+    }
   }
 
   State& state_;

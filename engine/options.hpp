@@ -4,6 +4,7 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "quota/quota_spec.hpp"
+#include "topology/placement.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -30,7 +31,9 @@ struct Improvements {
   /// Under fair sharing no victim is put back where another that stays could then not be taken any
   /// more; off: whoever is not needed is put back (semantics d).
   bool legal_as_a_whole = true;
-
+  /// A flavor whose nodes do not do is no better than one without quota. Off: flavors are chosen by
+  /// quota alone, and nodes are looked at when all are chosen (semantics b.9).
+  bool flavors_by_nodes = true;
   /// Of equal places the one in the domain with the least free room is taken, so that whole domains
   /// stay free for gangs; off: the first by name (semantics f).
   bool pack_domains = true;
@@ -39,7 +42,7 @@ struct Improvements {
   bool whole_slices = true;
 
   [[nodiscard]] static Improvements none() {
-    return {false, false, false, false, false, false, false};
+    return {false, false, false, false, false, false, false, false};
   }
   bool operator==(const Improvements&) const = default;
 };
@@ -59,6 +62,16 @@ struct PeerFacts {
   bool leaving_is_gone = false;
   /// Shares are compared as floating point numbers, which differ where the fractions do not.
   bool rounded_shares = false;
+  /// Whose nodes others took in the same cycle gets no others in it (semantics c.5a, row c1). And
+  /// what they took is counted once for each of the resources that they have flavors for.
+  bool plan_is_final = false;
+  /// For the next pod sets of a workload the first ones are no pods, only what they ask for (row
+  /// f1).
+  bool earlier_are_no_pods = false;
+  /// How a pod set with a leader, and without slices, gets its nodes (row f2: either may end up
+  /// nowhere). nullptr: as ever. A function of the test, since it is all of a search.
+  std::optional<topology::Placement> (*place_with_leader)(const topology::PlaceRequest&,
+                                                          const topology::Fleet&) = nullptr;
 };
 
 /// When a workload may take from a queue that borrows (semantics d, fair sharing). Shares are

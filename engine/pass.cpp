@@ -316,7 +316,8 @@ void Pass::settle_first_preemptor(std::vector<Effect>& effects) {
     if (cursor.last == &record) cursor.last = nullptr;
     admit(record, tried.assignment, effects);
   } else if (tried.victims) {
-    await(record, tried.assignment, {}, effects);
+    await(record, {}, effects);
+    keep_room(record, tried.assignment);
   } else {
     state_.preemptors.erase(key);
     state_.want_pass();
@@ -457,7 +458,8 @@ void Pass::consider(const Head& head, std::vector<Effect>& effects) {
     return;
   }
   if (tried.victims) {
-    await(record, tried.assignment, *tried.victims, effects);
+    await(record, *tried.victims, effects);
+    keep_room(record, tried.assignment);
     if (queue.strategy == QueueingStrategy::kStrictFifo) {
       block_behind(head.queue, record.spec.key, effects);
     }
@@ -560,8 +562,8 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
   effects.emplace_back(std::move(effect));
 }
 
-void Pass::await(WorkloadRecord& record, const Assignment& assignment,
-                 const std::vector<Victim>& victims, std::vector<Effect>& effects) {
+void Pass::await(WorkloadRecord& record, const std::vector<Victim>& victims,
+                 std::vector<Effect>& effects) {
   for (const Victim& victim : victims) {
     WorkloadRecord& leaving = state_.workloads.at(victim.workload);
     state_.set_phase(leaving, Phase::kEvicting, now_);
@@ -590,27 +592,26 @@ void Pass::await(WorkloadRecord& record, const Assignment& assignment,
     if (!victims.empty()) known->second = now_;
     state_.ask_to_wake(known->second + state_.options.hold_timeout);
   }
-  keep_room(record, assignment);
 }
 
 void Pass::keep_room(const WorkloadRecord& record, const Assignment& assignment) {
-  Hold hold;
-  hold.queue = state_.queue_node(record.queue);
-  hold.amounts = assignment.amounts;
-  hold.own_only = state_.own_only(record.spec, record.queue);
   Admission planned = assignment.admission;
   Trial gone(state_);
   gone.remove_leaving();
-  if (assignment.mode == Mode::kFit || place_all(state_, record.spec, planned, nullptr)) {
-    for (std::size_t i = 0; i < planned.pod_sets.size(); ++i) {
-      const Resources per_pod =
-          Resources::from_list_known(record.spec.pod_sets[i].node_requests, state_.resources);
-      for (const NodeCount& entry : planned.pod_sets[i].nodes) {
-        hold.room.push_back({*state_.fleet.find(entry.node), per_pod.times(entry.count)});
-      }
-    }
+  if (assignment.mode != Mode::kFit && !place_all(state_, record.spec, planned, nullptr)) {
+    for (PodSetAssignment& pod_set : planned.pod_sets) pod_set.nodes.clear();
   }
   gone.rollback_to({});
+  keep_plan(record, assignment.amounts, room_of(state_, record.spec, planned));
+}
+
+void Pass::keep_plan(const WorkloadRecord& record, const quota::FrAmounts& amounts,
+                     std::vector<topology::NodeUse> room) {
+  Hold hold;
+  hold.queue = state_.queue_node(record.queue);
+  hold.amounts = amounts;
+  hold.own_only = state_.own_only(record.spec, record.queue);
+  hold.room = std::move(room);
   state_.add_hold(record.spec.key, std::move(hold));
 }
 

@@ -91,9 +91,11 @@ class Pass {
   void push_head(const ClusterQueueName& queue, std::vector<Effect>& effects);
   void consider(const Head& head, std::vector<Effect>& effects);
   void admit(WorkloadRecord& record, const Assignment& assignment, std::vector<Effect>& effects);
-  void await(WorkloadRecord& record, const Assignment& assignment,
-             const std::vector<Victim>& victims, std::vector<Effect>& effects);
+  void await(WorkloadRecord& record, const std::vector<Victim>& victims,
+             std::vector<Effect>& effects);
   void keep_room(const WorkloadRecord& record, const Assignment& assignment);
+  void keep_plan(const WorkloadRecord& record, const quota::FrAmounts& amounts,
+                 std::vector<topology::NodeUse> room);
   static void give_verdict(const ClusterQueueName& queue, PendingClass& same,
                            Explanation explanation, std::vector<Effect>& effects);
   void block_behind(const ClusterQueueName& queue, const WorkloadKey& head,
@@ -122,14 +124,15 @@ class Pass {
   /// The first of the queue that is not parked; the one that others were preempted for goes before.
   [[nodiscard]] std::optional<Head> only_head(const ClusterQueueName& queue);
   [[nodiscard]] Nomination nominate(const Head& head);
-  void commit(const Nomination& nomination, std::vector<Effect>& effects);
-  [[nodiscard]] bool still_fits(const Nomination& nomination);
+  void commit(Nomination& nomination, std::vector<Effect>& effects);
+  /// May find it other nodes.
+  [[nodiscard]] bool still_fits(Nomination& nomination);
   /// PeerFacts::scans_go_on, for who failed: whether flavors are left to scan. Who has some is not
   /// parked.
   [[nodiscard]] bool keep_scan(const WorkloadRecord& record, const Assignment& assignment);
   /// What a head that may preempt nobody could have keeps others out for this pass, unless it may
   /// reclaim it from anybody later (semantics c.5d).
-  void reserve_for(const Head& head, const Assignment& assignment);
+  void reserve_for(const Nomination& nomination);
 
   State& state_;
   Instant now_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -159,11 +160,30 @@ std::vector<PlacedTogether> placed_together(const State& state, const WorkloadSp
   return result;
 }
 
+tl::expected<topology::Placement, topology::Unplaceable> place_one(
+    State& state, const topology::PlaceRequest& request) {
+  const auto as_peer = state.options.peer.place_with_leader;
+  if (as_peer == nullptr || !request.leader || !request.slices.empty() ||
+      request.nodes.levels.empty()) {
+    const auto candidates = state.candidates.get(request.nodes, state.fleet);
+    return topology::place(request, *candidates, state.fleet);
+  }
+  auto placed = as_peer(request, state.fleet);
+  if (placed) return *std::move(placed);
+  topology::Unplaceable why;
+  why.asked = request.count;
+  return tl::unexpected(std::move(why));
+}
+
 }  // namespace
 
 bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
                NodesShortfall* why) {
   std::vector<topology::NodeUse> assumed;
+  const auto assume = [&](topology::NodeIndex node, Resources amount) {
+    if (state.options.peer.earlier_are_no_pods) amount.set(ResourceTable::kPods, Amount());
+    assumed.push_back({node, std::move(amount)});
+  };
   for (PodSetAssignment& assignment : admission.pod_sets) assignment.nodes.clear();
   for (const PlacedTogether& next : placed_together(state, workload, admission)) {
     PodSetAssignment& assignment = admission.pod_sets[next.pod_set];
@@ -174,6 +194,7 @@ bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
     topology::PlaceRequest& request = scope.request;
     request.assumed = assumed;
     if (next.leader) {
+      admission.pod_sets[*next.leader].topology = scope.topology;
       const PodSetSpec& leader = workload.pod_sets[*next.leader];
       request.leader = Resources::from_request(leader.node_requests, state.resources);
       request.leader_nodes =
@@ -183,8 +204,7 @@ bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
     if (scope.topology) {
       request.count = whole_slices(workload.pod_sets[next.pod_set], assignment.count);
     }
-    const auto candidates = state.candidates.get(request.nodes, state.fleet);
-    const auto placed = topology::place(request, *candidates, state.fleet);
+    const auto placed = place_one(state, request);
     if (!placed) {
       if (scope.elastic) continue;
       if (why != nullptr) {
@@ -197,18 +217,30 @@ bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
       const NodeName& name = state.fleet.name(share.node);
       if (const std::int64_t count = std::min(share.count, left); count > 0) {
         assignment.nodes.push_back(NodeCount{name, count});
-        assumed.push_back({share.node, request.per_pod.times(count)});
+        assume(share.node, request.per_pod.times(count));
         left -= count;
       }
       if (share.leader) {
         PodSetAssignment& leader = admission.pod_sets[*next.leader];
-        leader.topology = scope.topology;
         leader.nodes = {NodeCount{name, 1}};
-        assumed.push_back({share.node, *request.leader});
+        assume(share.node, *request.leader);
       }
     }
   }
   return true;
+}
+
+std::vector<topology::NodeUse> room_of(const State& state, const WorkloadSpec& workload,
+                                       const Admission& planned) {
+  std::vector<topology::NodeUse> room;
+  for (std::size_t i = 0; i < planned.pod_sets.size(); ++i) {
+    const Resources per_pod =
+        Resources::from_list_known(workload.pod_sets[i].node_requests, state.resources);
+    for (const NodeCount& entry : planned.pod_sets[i].nodes) {
+      room.push_back({*state.fleet.find(entry.node), per_pod.times(entry.count)});
+    }
+  }
+  return room;
 }
 
 }  // namespace muster::engine

@@ -5,6 +5,8 @@
 #include "engine/state.hpp"
 #include "topology/placement.hpp"
 
+#include <vector>
+
 namespace muster::engine {
 
 /// The nodes of all flavors a pod set got, and how its pods must stand on them.
@@ -21,5 +23,10 @@ struct PlacementScope {
 /// possible and never fail.
 [[nodiscard]] bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
                              NodesShortfall* why);
+
+/// What such a plan takes.
+[[nodiscard]] std::vector<topology::NodeUse> room_of(const State& state,
+                                                     const WorkloadSpec& workload,
+                                                     const Admission& planned);
 
 }  // namespace muster::engine

@@ -48,6 +48,12 @@ void Trial::remove_leaving() {
   }
 }
 
+void Trial::remove_plans() {
+  for (const auto& [key, record] : state_.workloads) {
+    if (record.holds_quota()) remove(record);
+  }
+}
+
 void Trial::remove(const Hold& hold) {
   discharge(hold.queue, hold.amounts);
   for (const topology::NodeUse& use : hold.room) {

@@ -36,6 +36,8 @@ class Trial {
   void put_back(const WorkloadRecord& record);
   /// As remove() for everybody who is leaving.
   void remove_leaving();
+  /// As remove() for everybody who holds quota.
+  void remove_plans();
   /// What is held for somebody is free, and is held again.
   void remove(const Hold& hold);
   void put_back(const Hold& hold);

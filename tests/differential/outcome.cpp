@@ -31,6 +31,16 @@ std::string flavors_of(const engine::PodSetAssignment& assignment) {
   return fmt::format("{}", fmt::join(flavors, "."));
 }
 
+/// With a topology: pods by node, in order of rank.
+std::string domains_of(const engine::PodSetAssignment& assignment) {
+  if (!assignment.topology) return "";
+  std::vector<std::string> domains;
+  for (const engine::NodeCount& entry : assignment.nodes) {
+    domains.push_back(fmt::format("{}:{}", entry.node, entry.count));
+  }
+  return fmt::format("@{}", fmt::join(domains, ","));
+}
+
 std::string number_of(const std::string& workload) {
   return workload.substr(workload.find("/w") + 2);
 }
@@ -50,7 +60,8 @@ std::string tokens_of(const cli::World& world, const cli::Outcome& outcome) {
       const engine::PodSetAssignment& assignment = entry.spec.admission->pod_sets[i];
       const bool whole = assignment.count == entry.spec.pod_sets[i].count;
       sets.push_back(flavors_of(assignment) +
-                     (whole ? std::string() : fmt::format("*{}", assignment.count)));
+                     (whole ? std::string() : fmt::format("*{}", assignment.count)) +
+                     domains_of(assignment));
     }
     const std::string number = number_of(entry.key.to_string());
     holding[number] = fmt::format("{}={}", number, fmt::join(sets, "+"));

@@ -1,8 +1,9 @@
 #pragma once
 // What became of a world, in the words the peer program uses: one token for each workload that
 // holds quota (`3=f0`, `4=f0.f1+f2*2`: flavors by name of resource where they differ, pod sets
-// joined by +, a count below the asked one behind *), and one for each that was preempted, with the
-// first rule (`!2R`). `endless` for a world that never settles.
+// joined by +, a count below the asked one behind *, with a topology the pods of each node:
+// `3=f0@x1:2,x3:1`), and one for each that was preempted, with the first rule (`!2R`). `endless`
+// for a world that never settles.
 
 #include "cli/decision_report.hpp"
 #include "engine/options.hpp"

@@ -1,45 +1,15 @@
 #include "tests/differential/worlds.hpp"
 
+#include "tests/differential/parts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 
 namespace muster::differential {
 namespace {
-
-/// splitmix64: the standard's distributions differ between libraries, this does not.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {
-    state_ += 0x9E3779B97F4A7C15U;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31U);
-  }
-  int below(int limit) { return static_cast<int>(next() % static_cast<std::uint64_t>(limit)); }
-  bool chance(int percent) { return below(100) < percent; }
-  template <class T>
-  T pick(std::initializer_list<T> values) {
-    return values.begin()[below(static_cast<int>(values.size()))];
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-constexpr const char* kApi = R"("apiVersion":"kueue.x-k8s.io/v1beta2")";
-constexpr const char* kGpu = "nvidia.com/gpu";
-constexpr const char* kStart = "2026-03-01T00:00:";
-
-std::string joined(const std::vector<std::string>& parts) {
-  return fmt::format("{}", fmt::join(parts, ","));
-}
 
 struct Group {
   std::vector<std::string> resources;
@@ -58,7 +28,9 @@ class Generator {
 
   World run() {
     world_.fair_sharing = random_.chance(35);
-    if (world_.fair_sharing && random_.chance(40)) pick_strategies();
+    if (world_.fair_sharing && random_.chance(40)) {
+      world_.strategies = some_strategies(random_);
+    }
     partial_ = random_.chance(12);
     taints_ = random_.chance(15);
     selectors_ = random_.chance(15);
@@ -67,27 +39,13 @@ class Generator {
     add_cohorts();
     add_queues();
     add_workloads();
-    world_.manifests =
-        fmt::format(R"({{"apiVersion":"v1","kind":"List","items":[{}]}})", joined(objects_));
+    world_.manifests = list_of_objects(objects_);
     return std::move(world_);
   }
 
   [[nodiscard]] const std::vector<std::string>& objects() const { return objects_; }
 
  private:
-  void pick_strategies() {
-    switch (random_.below(3)) {
-      case 0:
-        world_.strategies = {"LessThanOrEqualToFinalShare"};
-        break;
-      case 1:
-        world_.strategies = {"LessThanInitialShare"};
-        break;
-      default:
-        world_.strategies = {"LessThanOrEqualToFinalShare", "LessThanInitialShare"};
-    }
-  }
-
   void add_flavors() {
     const int count = 1 + random_.below(3);
     for (int i = 0; i < count; ++i) {
@@ -177,40 +135,8 @@ class Generator {
     if (shape < 50) return;
     add_cohort("left", "root");
     if (shape < 75) return;
-    add_cohort(random_.pick<const char*>({"right", "inner"}), random_.chance(50) ? "root" : "left");
-  }
-
-  std::string preemption() {
-    const char* within =
-        random_.pick<const char*>({"Never", "LowerPriority", "LowerPriority", "LowerPriority",
-                                   "LowerOrNewerEqualPriority", "LowerOrNewerEqualPriority"});
-    const char* reclaim =
-        random_.pick<const char*>({"Never", "LowerPriority", "LowerPriority", "Any", "Any", "Any"});
-    std::string borrow;
-    if (reclaim != std::string_view("Never") && random_.chance(40)) {
-      borrow = R"(,"borrowWithinCohort":{"policy":"LowerPriority")";
-      if (random_.chance(50)) {
-        borrow += fmt::format(R"(,"maxPriorityThreshold":{})", random_.below(3));
-      }
-      borrow += "}";
-    }
-    return fmt::format(
-        R"(,"preemption":{{"withinClusterQueue":"{}","reclaimWithinCohort":"{}"{}}})", within,
-        reclaim, borrow);
-  }
-
-  std::string fungibility() {
-    const bool borrow_next = random_.chance(45);
-    const bool preempt_next = random_.chance(50);
-    std::string preference;
-    if (borrow_next && preempt_next && random_.chance(60)) {
-      preference = fmt::format(
-          R"(,"preference":"{}")",
-          random_.pick<const char*>({"BorrowingOverPreemption", "PreemptionOverBorrowing"}));
-    }
-    const auto stop = [](bool next) { return next ? "TryNextFlavor" : "MayStopSearch"; };
-    return fmt::format(R"(,"flavorFungibility":{{"whenCanBorrow":"{}","whenCanPreempt":"{}"{}}})",
-                       stop(borrow_next), stop(preempt_next), preference);
+    const char* parent = random_.chance(50) ? "root" : "left";
+    add_cohort(random_.pick<const char*>({"right", "inner"}), parent);
   }
 
   void add_queues() {
@@ -229,14 +155,16 @@ class Generator {
       }
       const std::string cohort =
           queue.cohort.empty() ? std::string() : fmt::format(R"(,"cohortName":"{}")", queue.cohort);
+      // One statement each: compilers differ in the order in which they evaluate arguments.
+      const std::string groups = resource_groups(queue.groups, !queue.cohort.empty(), 5, true);
+      const std::string shares = weight();
+      const std::string fungibility = some_fungibility(random_);
+      const std::string preemption = some_preemption(random_);
       objects_.push_back(fmt::format(
           R"({{{},"kind":"ClusterQueue","metadata":{{"name":"{}"}},"spec":{{"namespaceSelector":{{}},"queueingStrategy":"{}"{}{}{}{},"resourceGroups":[{}]}}}})",
           kApi, queue.name, random_.chance(25) ? "StrictFIFO" : "BestEffortFIFO", cohort,
-          preemption(), fungibility(), weight(),
-          resource_groups(queue.groups, !queue.cohort.empty(), 5, true)));
-      objects_.push_back(fmt::format(
-          R"({{{},"kind":"LocalQueue","metadata":{{"name":"{}","namespace":"team"}},"spec":{{"clusterQueue":"{}"}}}})",
-          kApi, queue.name, queue.name));
+          preemption, fungibility, shares, groups));
+      objects_.push_back(local_queue(queue.name));
       queues_.push_back(std::move(queue));
     }
   }
@@ -347,15 +275,7 @@ class Generator {
           fmt::format(R"({{"name":"p{}","count":{},"flavors":{{{}}},"resourceUsage":{{{}}}}})", i,
                       pod_set.count, joined(flavors), joined(usage)));
     }
-    const auto condition = [&](const char* type, const char* reason) {
-      return fmt::format(
-          R"({{"type":"{}","status":"True","reason":"{}","message":"","lastTransitionTime":"2026-03-01T00:30:{:02}Z"}})",
-          type, reason, random_order_[static_cast<std::size_t>(index)]);
-    };
-    return fmt::format(
-        R"(,"status":{{"admission":{{"clusterQueue":"{}","podSetAssignments":[{}]}},"conditions":[{},{}]}})",
-        queue.name, joined(assignments), condition("QuotaReserved", "QuotaReserved"),
-        condition("Admitted", "Admitted"));
+    return running_since(random_order_[static_cast<std::size_t>(index)], queue.name, assignments);
   }
 
   void add_workloads() {
@@ -364,11 +284,7 @@ class Generator {
     // Most worlds begin with more that runs than that waits: else little has to be preempted.
     const int running =
         random_.chance(95) ? 1 + std::max(random_.below(count - 1), random_.below(count - 1)) : 0;
-    random_order_.resize(static_cast<std::size_t>(count));
-    std::iota(random_order_.begin(), random_order_.end(), 0);
-    for (std::size_t i = random_order_.size(); i > 1; --i) {
-      std::swap(random_order_[i - 1], random_order_[random_.next() % i]);
-    }
+    random_order_ = random_.order_of(count);
     const std::vector<int> age = random_order_;
     for (int i = 0; i < count; ++i) {
       const Queue& queue =
@@ -384,11 +300,10 @@ class Generator {
       }
       const int created =
           ties ? age[static_cast<std::size_t>(i)] / 2 : age[static_cast<std::size_t>(i)];
-      objects_.push_back(fmt::format(
-          R"({{{},"kind":"Workload","metadata":{{"name":"w{}","namespace":"team","uid":"w{}","creationTimestamp":"{}{:02}Z"}},"spec":{{"active":true,"queueName":"{}","priority":{},"podSets":[{}]}}{}}})",
-          kApi, i, i, kStart, created, queue.name,
-          i < running ? random_.below(2) : 1 + random_.below(3), joined(texts),
-          i < running ? running_status(queue, pod_sets, i) : ""));
+      std::string status = i < running ? running_status(queue, pod_sets, i) : "";
+      const int priority = i < running ? random_.below(2) : 1 + random_.below(3);
+      objects_.push_back(
+          workload({i, created, queue.name, priority, std::move(texts), std::move(status)}));
     }
   }
 
@@ -432,7 +347,7 @@ std::string shuffled(const World& world, std::uint64_t salt) {
   for (std::size_t i = objects.size(); i > 1; --i) {
     std::swap(objects[i - 1], objects[random.next() % i]);
   }
-  return fmt::format(R"({{"apiVersion":"v1","kind":"List","items":[{}]}})", joined(objects));
+  return list_of_objects(objects);
 }
 
 std::string peer_line(const World& world) {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,9 +36,11 @@ import (
 	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
 	"sigs.k8s.io/kueue/pkg/controller/core/indexer"
+	"sigs.k8s.io/kueue/pkg/features"
 	"sigs.k8s.io/kueue/pkg/scheduler"
 	preemptexpectations "sigs.k8s.io/kueue/pkg/scheduler/preemption/expectations"
 	"sigs.k8s.io/kueue/pkg/util/routine"
+	"sigs.k8s.io/kueue/pkg/util/tas"
 	utiltesting "sigs.k8s.io/kueue/pkg/util/testing"
 	"sigs.k8s.io/kueue/pkg/util/wait"
 	"sigs.k8s.io/kueue/pkg/workload"
@@ -87,6 +90,10 @@ type objects struct {
 	queues    []*kueue.ClusterQueue
 	locals    []*kueue.LocalQueue
 	workloads []*kueue.Workload
+
+	topologies []*kueue.Topology
+	nodes      []*corev1.Node
+	pods       []*corev1.Pod // Of others, bound.
 }
 
 func decode(raws []json.RawMessage) (objects, error) {
@@ -108,6 +115,12 @@ func decode(raws []json.RawMessage) (objects, error) {
 			result.locals, err = appended(result.locals, raw)
 		case "Workload":
 			result.workloads, err = appended(result.workloads, raw)
+		case "Topology":
+			result.topologies, err = appended(result.topologies, raw)
+		case "Node":
+			result.nodes, err = appended(result.nodes, raw)
+		case "Pod":
+			result.pods, err = appended(result.pods, raw)
 		default:
 			err = fmt.Errorf("kind %q", kind.Kind)
 		}
@@ -189,6 +202,15 @@ func newPeer(w world, cohorts bool) (*peer, error) {
 }
 
 func (p *peer) tell(all objects) error {
+	for _, topology := range all.topologies {
+		p.cache.AddOrUpdateTopology(p.log, topology)
+	}
+	for _, node := range all.nodes {
+		p.cache.TASCache().SyncNode(node)
+	}
+	for _, pod := range all.pods {
+		p.cache.TASCache().Update(pod, p.log)
+	}
 	for _, flavor := range all.flavors {
 		p.cache.AddOrUpdateResourceFlavor(p.log, flavor)
 	}
@@ -331,8 +353,9 @@ var ruleLetter = map[string]string{
 }
 
 // outcome is one token for each workload that holds quota (`3=f0`, `4=f0.f1+f2*2`: flavors by name
-// of resource where they differ, pod sets joined by +, a count below the asked one after *), and one
-// for each that was preempted (`!2R`).
+// of resource where they differ, pod sets joined by +, a count below the asked one after *; with a
+// topology the pods of each lowest domain, `3=f0@x1:2,x3:1`), and one for each that was preempted
+// (`!2R`).
 func (p *peer) outcome(settled bool) string {
 	var tokens []string
 	for _, name := range p.workloads {
@@ -346,7 +369,7 @@ func (p *peer) outcome(settled bool) string {
 			if *assignment.Count != wl.Spec.PodSets[i].Count {
 				text += fmt.Sprintf("*%d", *assignment.Count)
 			}
-			sets = append(sets, text)
+			sets = append(sets, text+domainsOf(assignment))
 		}
 		tokens = append(tokens, strings.TrimPrefix(name, "w")+"="+strings.Join(sets, "+"))
 	}
@@ -379,6 +402,17 @@ func flavorsOf(assignment kueue.PodSetAssignment) string {
 	return strings.Join(flavors, ".")
 }
 
+func domainsOf(assignment kueue.PodSetAssignment) string {
+	if assignment.TopologyAssignment == nil {
+		return ""
+	}
+	var domains []string
+	for domain := range tas.InternalSeqFrom(assignment.TopologyAssignment) {
+		domains = append(domains, fmt.Sprintf("%s:%d", domain.Values[len(domain.Values)-1], domain.Count))
+	}
+	return "@" + strings.Join(domains, ",")
+}
+
 // crash is the answer where the scheduler does.
 const crash = "crash"
 
@@ -405,6 +439,8 @@ func main() {
 	runs := flag.Int("runs", 2, "times each world is run")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
+	// Slices inside slices: in this release behind a gate, in the specification not.
+	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Set(string(features.TASMultiLayerTopology) + "=true"))
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<22)
 	out := bufio.NewWriter(os.Stdout)
