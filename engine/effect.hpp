@@ -38,6 +38,7 @@ struct Evict {
   std::optional<WorkloadKey> preemptor;
   ClusterQueueName preemptor_queue;
   Uid preemptor_uid;  ///< Of its Workload; empty: it has none yet.
+  NodeName node;      ///< Only with kNodeFailures: where its room is gone.
 };
 
 /// The verdict on a workload that stays pending; sent only when it differs from the last one.

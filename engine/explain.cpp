@@ -276,8 +276,11 @@ std::string describe(const Evict& evict) {
     case EvictionReason::kLocalQueueStopped:
       return "its LocalQueue is stopped";
     case EvictionReason::kNodeFailures:
-      return "its planned room is gone (a node was lost, or other pods took it) and there is no "
-             "other";
+      return fmt::format(
+          "its planned room on node {} is gone (the node was lost, or other pods took it) and "
+          "there "
+          "is no other",
+          evict.node);
     case EvictionReason::kDeactivated:
       return "the workload was deactivated";
   }

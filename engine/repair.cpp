@@ -234,8 +234,12 @@ void move(State& state, const Loose& loose, topology::NodeIndex node,
   }
   state.change_plan(record, before);
   state.set_phase(record, Phase::kEvicting);
-  effects.emplace_back(Evict{record.spec.key, record.queue, EvictionReason::kNodeFailures,
-                             std::nullopt, std::nullopt, ClusterQueueName()});
+  Evict effect;
+  effect.workload = record.spec.key;
+  effect.cluster_queue = record.queue;
+  effect.reason = EvictionReason::kNodeFailures;
+  effect.node = state.fleet.name(node);
+  effects.emplace_back(std::move(effect));
 }
 
 /// What the node gets back from plans of workloads that are on their way out.

@@ -76,6 +76,25 @@ class Cluster:
         self.add(*made)
         return [n["metadata"]["name"] for n in made]
 
+    def lose(self, node: str, how: str = "unreachable") -> None:
+        """The node is deleted, or falls silent: what the node lifecycle controller then does."""
+        path = f"/api/v1/nodes/{node}"
+        if how == "deleted":
+            self.api.delete(path)
+            return
+        self.api.merge(path, {"metadata": {"annotations": {"bench/dead": "true"}}, "spec": {"taints": [
+            {"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]}})
+        self.api.merge(path + "/status", {"status": {"conditions": [
+            {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+             "message": "Kubelet stopped posting node status."}]}})
+
+    def revive(self, node: str) -> None:
+        """A node that fell silent is back."""
+        path = f"/api/v1/nodes/{node}"
+        self.api.merge(path, {"metadata": {"annotations": {"bench/dead": None}}, "spec": {"taints": None}})
+        self.api.merge(path + "/status", {"status": {"conditions": [
+            {"type": "Ready", "status": "True", "reason": "KubeletReady"}]}})
+
     def clean(self) -> None:
         """Takes away what the test made, and waits until it is gone."""
         for namespace in self._namespaces:

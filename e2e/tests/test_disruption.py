@@ -60,19 +60,6 @@ def test_a_pod_that_would_have_the_scheduler_preempt_leaves_no_gang_partial(
     cluster.wait_running(team, "gang", GANG, 60)
 
 
-def die(cluster, node, how):
-    if how == "deleted":
-        cluster.api.delete(f"/api/v1/nodes/{node}")
-        return
-    # What the node lifecycle controller does for a kubelet that fell silent.
-    path = f"/api/v1/nodes/{node}"
-    cluster.api.merge(path, {"metadata": {"annotations": {"bench/dead": "true"}}, "spec": {"taints": [
-        {"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]}})
-    cluster.api.merge(path + "/status", {"status": {"conditions": [
-        {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
-         "message": "Kubelet stopped posting node status."}]}})
-
-
 @pytest.mark.parametrize("how", ["deleted", "unreachable"])
 def test_a_planned_node_that_dies_between_plan_and_bind_does_not_fail_the_job(cluster, watcher, how):
     cluster.nodes(GANG + 2)
@@ -83,7 +70,7 @@ def test_a_planned_node_that_dies_between_plan_and_bind_does_not_fail_the_job(cl
         pods = wait_for("the pods exist, unbound", lambda: (
             lambda p: p if len(p) == GANG else None)(cluster.pods(team, "gang")), 30)
         planned = sorted({v for p in pods for v in pinned_nodes(p)})
-        die(cluster, planned[0], how)
+        cluster.lose(planned[0], how)
         time.sleep(1)
     finally:
         cluster.plane.processes.signal("kube-scheduler", signal.SIGCONT)
