@@ -102,7 +102,7 @@ const std::vector<Fact>& node_facts() {
 
 Tally compare(const std::vector<Stored>& all, std::size_t step,
               const std::function<World(std::uint64_t)>& world_of_seed,
-              const std::set<std::uint64_t>& open) {
+              const std::set<std::uint64_t>& negative_room) {
   Tally tally;
   tally.by_end[kUnexplained] = 0;
   const bool verbose = std::getenv("MUSTER_DIFFERENCES") != nullptr;
@@ -125,7 +125,7 @@ Tally compare(const std::vector<Stored>& all, std::size_t step,
     }
     ++tally.different;
     std::string name = explanation_of(world, stored);
-    if (name == kUnexplained && open.contains(stored.seed)) name = kNotUnderstood;
+    if (name == kUnexplained && negative_room.contains(stored.seed)) name = kNegativeRoom;
     ++tally.by_end[name];
     if (verbose) std::cout << stored.seed << " " << name << "\n" << both_ends(stored, decided);
   }
@@ -135,7 +135,7 @@ Tally compare(const std::vector<Stored>& all, std::size_t step,
 
 std::size_t compare_with_all_facts(const std::vector<Stored>& all, std::size_t step,
                                    const std::function<World(std::uint64_t)>& world_of_seed,
-                                   const std::set<std::uint64_t>& open) {
+                                   const std::set<std::uint64_t>& negative_room) {
   constexpr engine::PeerFacts kAllFacts{.rank_is_all = true,
                                         .scans_go_on = true,
                                         .leaving_is_gone = true,
@@ -145,7 +145,7 @@ std::size_t compare_with_all_facts(const std::vector<Stored>& all, std::size_t s
                                         .place_with_leader = place_with_stray_leader};
   std::size_t compared = 0;
   for (std::size_t i = 0; i < all.size(); i += step) {
-    if (open.contains(all[i].seed)) continue;
+    if (negative_room.contains(all[i].seed)) continue;
     const World world = world_of_seed(all[i].seed);
     const Decided decided =
         decide_world(world.manifests, configuration_of(world, "kueue"), kAllFacts);

@@ -18,7 +18,7 @@ namespace muster::differential {
 
 inline constexpr const char* kSame = "same";
 inline constexpr const char* kUnexplained = "unexplained";
-inline constexpr const char* kNotUnderstood = "not understood yet";
+inline constexpr const char* kNegativeRoom = "a node with too many pods is negative room";
 
 /// What the peer said of one world; several answers where its own order is left to chance.
 struct Stored {
@@ -58,17 +58,18 @@ struct Tally {
 /// and prints the table. Worlds that changed since they were stored, and states that break an
 /// invariant, are failures of the test. MUSTER_DIFFERENCES in the environment prints each
 /// difference.
-/// Of the seeds in `open` it is known that no fact explains them; they count as kNotUnderstood.
+/// Of the seeds in `negative_room` the peer's log says why they end otherwise, which no fact can
+/// switch on (docs/parity.md, earlier_are_no_pods); they count as kNegativeRoom.
 [[nodiscard]] Tally compare(const std::vector<Stored>& all, std::size_t step,
                             const std::function<World(std::uint64_t)>& world_of_seed,
-                            const std::set<std::uint64_t>& open = {});
+                            const std::set<std::uint64_t>& negative_room = {});
 
 /// The facts are what the peer does, and not only something that happens to give the same end: all
-/// of them together leave none of these worlds different but the `open` ones. The number of worlds
-/// compared.
+/// of them together leave none of these worlds different but those with `negative_room`. The number
+/// of worlds compared.
 [[nodiscard]] std::size_t compare_with_all_facts(
     const std::vector<Stored>& all, std::size_t step,
     const std::function<World(std::uint64_t)>& world_of_seed,
-    const std::set<std::uint64_t>& open = {});
+    const std::set<std::uint64_t>& negative_room = {});
 
 }  // namespace muster::differential
