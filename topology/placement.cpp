@@ -21,7 +21,7 @@ struct Share {
   std::uint32_t at = 0;
   std::int64_t units = 0;  ///< What is distributed: slices, pods in groups of an inner layer, pods.
   std::int64_t pods = 0;   ///< Settles ties between rooms: fewer first.
-  std::uint32_t rank = 0;  ///< Then this: see PlaceRequest::pack.
+  std::uint64_t rank = 0;  ///< Then this: see PlaceRequest::pack.
 };
 using Shares = std::vector<Share>;
 
@@ -274,12 +274,15 @@ class Room {
     }
   }
 
-  /// Of domains with the same room, those of the fullest parent first.
+  /// Of domains with the same room, those of the fullest parent first, and of these the smallest.
   void rank_domains() {
     ranks_.resize(levels());
     for (std::size_t level = 0; level < levels(); ++level) {
       const std::vector<Domain>& domains = candidates_.domains[level];
-      ranks_[level].resize(domains.size());
+      ranks_[level].reserve(domains.size());
+      for (const Domain& domain : domains) {
+        ranks_[level].push_back(domain.nodes_end - domain.nodes_begin);
+      }
       if (level == 0) continue;
       const std::vector<Domain>& parents = candidates_.domains[level - 1];
       std::vector<std::uint32_t> fullest_first(parents.size());
@@ -288,15 +291,15 @@ class Room {
         return std::tuple(pods_in(parents[a]), ranks_[level - 1][a], a) <
                std::tuple(pods_in(parents[b]), ranks_[level - 1][b], b);
       });
-      for (std::uint32_t rank = 0; rank < fullest_first.size(); ++rank) {
+      for (std::uint64_t rank = 0; rank < fullest_first.size(); ++rank) {
         const Domain& parent = parents[fullest_first[rank]];
         for (std::uint32_t i = parent.children_begin; i < parent.children_end; ++i) {
-          ranks_[level][i] = rank;
+          ranks_[level][i] |= rank << 32U;
         }
       }
     }
   }
-  [[nodiscard]] std::uint32_t rank_of(std::size_t level, std::uint32_t place) const {
+  [[nodiscard]] std::uint64_t rank_of(std::size_t level, std::uint32_t place) const {
     return ranks_.empty() ? 0 : ranks_[level][place];
   }
   [[nodiscard]] std::int64_t pods_in(const Domain& domain) const {
@@ -386,7 +389,7 @@ class Room {
   std::vector<std::int64_t> pods_;    ///< By place among the candidates.
   std::vector<BesideLeader> beside_;  ///< The same; empty without a leader.
   std::vector<std::int64_t> sums_;    ///< Of all places before; a domain is a run of places.
-  std::vector<std::vector<std::uint32_t>> ranks_;  ///< By level and place; empty without `pack`.
+  std::vector<std::vector<std::uint64_t>> ranks_;  ///< By level and place; empty without `pack`.
   std::vector<std::vector<Cell>> cells_;           ///< By level and place in it.
 };
 

@@ -60,8 +60,8 @@ struct PlaceRequest {
   /// Absent: none.
   std::optional<Resources> leader;
   NodeQuery leader_nodes;  ///< Only with a leader; levels do not matter.
-  /// Of equal rooms the one in the domain with the least free is taken, so that whole domains stay
-  /// free; else the first by path.
+  /// Of equal rooms the one in the domain with the least free is taken, of these the domain with
+  /// the fewest nodes, so that whole and large domains stay free; else the first by path.
   bool pack = false;
   std::vector<NodeIndex> avoid;  ///< Used only when there is no placement without them.
   std::vector<NodeUse> assumed;  ///< Earlier pod sets of the same gang. Same node twice: added up.
