@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How fast bursts of Jobs start with muster, beside the bare scheduler, on one machine in one sitting.
 
-    tests/bench/bursts.py [--rounds 5] [--scenario one-pod|gangs|all] [--writes] [--dir D]
+    tests/bench/bursts.py [--rounds 5] [--scenario one-pod|gangs|fabric|all] [--writes] [--dir D]
 
 Runs both sides in turn (bare, muster, bare, …), each on a new local control plane with 400 idle nodes
 of 8 GPUs, and prints each side's median and the ratio of medians. `one-pod`: 300 Jobs of one 8-GPU pod
-at once, Jobs started per second. `gangs`: 20 Jobs of 16 pods at once, pods running per second. The
-clock runs from the first create to the last pod seen Running. `--writes`: one more run of each
-scenario with the API server's audit log on, and the writes per Job by user.
+at once, Jobs started per second. `gangs`: 20 Jobs of 16 pods at once, pods running per second. `fabric`:
+100 Jobs of 16 pods on 2,000 nodes in racks of 16, with muster each inside one rack. The clock runs from
+the first create to the last pod seen Running. `--writes`: one more run of each scenario with the API
+server's audit log on, and the writes per Job by user.
 
 MUSTER_BINARY names the muster to measure (default: build/release/cli/muster).
 """
@@ -15,6 +16,7 @@ MUSTER_BINARY names the muster to measure (default: build/release/cli/muster).
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -32,9 +34,20 @@ from e2e.harness.api import Api, Reflector  # noqa: E402
 from e2e.harness.controlplane import ControlPlane, wait_for  # noqa: E402
 from e2e.harness.muster import SCHEDULER_CONFIGURATION, Muster  # noqa: E402
 
-NODES = 400
-SCENARIOS = {"one-pod": (300, 1), "gangs": (20, 16)}  # name -> Jobs, pods a Job
 TEAM = "bench"
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    jobs: int
+    pods: int  # of a Job
+    nodes: int = 400
+    racks: bool = False  # a flavor with a topology, and each Job asks for one rack
+
+
+SCENARIOS = {"one-pod": Scenario(300, 1), "gangs": Scenario(20, 16),
+             "fabric": Scenario(100, 16, nodes=2000, racks=True)}
 
 
 def bare_configuration() -> dict:
@@ -65,36 +78,39 @@ class Running:
         self._watch.stop()
 
 
-def burst(plane: ControlPlane, jobs: int, pods: int, queue: str | None) -> float:
+def burst(plane: ControlPlane, scenario: Scenario, queue: str | None) -> float:
     """Seconds from the first create to the last pod running."""
     running = Running(plane.api)
-    objects = [fleet.job(f"j{i:03}", TEAM, queue, pods=pods) for i in range(jobs)]
+    annotations = {REQUIRED: "cloud/rack"} if scenario.racks and queue else None
+    objects = [fleet.job(f"j{i:03}", TEAM, queue, pods=scenario.pods, template_annotations=annotations)
+               for i in range(scenario.jobs)]
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         list(pool.map(plane.api.create, objects))
-    wait_for("all pods run", lambda: len(running.seen) >= jobs * pods, 300, every=0.05)
+    wait_for("all pods run", lambda: len(running.seen) >= scenario.jobs * scenario.pods, 300, every=0.05)
     running.stop()
     return running.last - began
 
 
-def one_run(scenario: str, with_muster: bool, folder: pathlib.Path, audit: bool = False):
-    jobs, pods = SCENARIOS[scenario]
+def one_run(scenario: Scenario, with_muster: bool, folder: pathlib.Path, audit: bool = False):
     shutil.rmtree(folder, ignore_errors=True)
     with ControlPlane(folder, audit=audit) as plane:
         plane.start(scheduler=None if with_muster else bare_configuration(), with_scheduler=not with_muster)
         if with_muster:
             Muster(plane).install()
-        objects = [fleet.namespace(TEAM), *fleet.nodes(NODES)]
+        objects = [fleet.namespace(TEAM), *fleet.nodes(scenario.nodes, labels={"bench/pool": "h100"})]
         if with_muster:
-            objects += [fleet.flavor("h100", capacity="fixed"),
-                        fleet.cluster_queue("bench", "h100", NODES * 8),
+            flavor = (fleet.flavor("h100", topology="racks", labels={"bench/pool": "h100"})
+                      if scenario.racks else fleet.flavor("h100", capacity="fixed"))
+            objects += [*([fleet.topology("racks")] if scenario.racks else []), flavor,
+                        fleet.cluster_queue("bench", "h100", scenario.nodes * 8),
                         fleet.local_queue("main", TEAM, "bench")]
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             plane.api.create(objects[0])
             list(pool.map(plane.api.create, objects[1:]))
         time.sleep(5)  # nodes initialised, caches warm
         before = len(plane.writes()) if audit else 0
-        seconds = burst(plane, jobs, pods, "main" if with_muster else None)
+        seconds = burst(plane, scenario, "main" if with_muster else None)
         writes = plane.writes()[before:] if audit else []
     shutil.rmtree(folder, ignore_errors=True)
     return seconds, writes
@@ -108,25 +124,26 @@ def main() -> int:
     parser.add_argument("--dir", type=pathlib.Path)
     arguments = parser.parse_args()
     folder = arguments.dir or pathlib.Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    for scenario in SCENARIOS if arguments.scenario == "all" else [arguments.scenario]:
-        jobs, pods = SCENARIOS[scenario]
-        units, unit = (jobs, "Jobs/s") if pods == 1 else (jobs * pods, "pods/s")
+    for name in SCENARIOS if arguments.scenario == "all" else [arguments.scenario]:
+        scenario = SCENARIOS[name]
+        units, unit = ((scenario.jobs, "Jobs/s") if scenario.pods == 1
+                       else (scenario.jobs * scenario.pods, "pods/s"))
         rates: dict[str, list[float]] = {"bare": [], "muster": []}
         for number in range(arguments.rounds):
             for side in rates:
                 seconds, _ = one_run(scenario, side == "muster", folder / "plane")
                 rates[side].append(units / seconds)
-                print(f"{scenario} round {number + 1} {side}: {units / seconds:.1f} {unit}", flush=True)
+                print(f"{name} round {number + 1} {side}: {units / seconds:.1f} {unit}", flush=True)
         if arguments.rounds:
             bare, muster = (statistics.median(rates[side]) for side in ("bare", "muster"))
-            print(f"{scenario}: bare {bare:.1f} {unit} ({min(rates['bare']):.1f} to {max(rates['bare']):.1f}), "
+            print(f"{name}: bare {bare:.1f} {unit} ({min(rates['bare']):.1f} to {max(rates['bare']):.1f}), "
                   f"muster {muster:.1f} {unit} ({min(rates['muster']):.1f} to {max(rates['muster']):.1f}), "
                   f"ratio {muster / bare:.2f}", flush=True)
         if arguments.writes:
             _, writes = one_run(scenario, True, folder / "plane", audit=True)
             by_user = collections.Counter((user, f"{verb} {resource}") for user, verb, resource in writes)
             for (user, what), count in sorted(by_user.items()):
-                print(f"{scenario} writes per Job: {count / jobs:6.2f}  {user}: {what}", flush=True)
+                print(f"{name} writes per Job: {count / scenario.jobs:6.2f}  {user}: {what}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     return 0
 
