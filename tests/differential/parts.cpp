@@ -70,6 +70,20 @@ std::string local_queue(const std::string& cluster_queue) {
       kApi, cluster_queue, cluster_queue);
 }
 
+std::string pod_spec(const std::map<std::string, int>& requests, bool tolerates) {
+  std::vector<std::string> list;
+  for (const auto& [resource, amount] : requests) {
+    list.push_back(fmt::format(R"("{}":"{}")", resource, amount));
+  }
+  std::string spec = fmt::format(
+      R"("restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}])",
+      joined(list));
+  if (tolerates) {
+    spec += R"(,"tolerations":[{"key":"spot","operator":"Exists","effect":"NoSchedule"}])";
+  }
+  return spec;
+}
+
 std::string workload(const WorkloadParts& parts) {
   return fmt::format(
       R"({{{},"kind":"Workload","metadata":{{"name":"w{}","namespace":"team","uid":"w{}","creationTimestamp":"{}{:02}Z"}},"spec":{{"active":true,"queueName":"{}","priority":{},"podSets":[{}]}}{}}})",

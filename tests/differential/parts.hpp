@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,10 @@ inline constexpr const char* kStart = "2026-03-01T00:00:";
 [[nodiscard]] std::string some_fungibility(Random& random);
 
 [[nodiscard]] std::string local_queue(const std::string& cluster_queue);
+
+/// The inside of a pod's spec: one container with these requests, and whether it tolerates taints
+/// of spot nodes. To be added to.
+[[nodiscard]] std::string pod_spec(const std::map<std::string, int>& requests, bool tolerates);
 
 /// Of `w<index>` in namespace `team`.
 struct WorkloadParts {

@@ -306,16 +306,7 @@ class Generator {
   }
 
   [[nodiscard]] static std::string pod_set_json(const PodSet& pod_set, std::size_t index) {
-    std::vector<std::string> requests;
-    for (const auto& [resource, amount] : pod_set.requests) {
-      requests.push_back(fmt::format(R"("{}":"{}")", resource, amount));
-    }
-    std::string spec = fmt::format(
-        R"("restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}])",
-        joined(requests));
-    if (pod_set.tolerates) {
-      spec += R"(,"tolerations":[{"key":"spot","operator":"Exists","effect":"NoSchedule"}])";
-    }
+    std::string spec = pod_spec(pod_set.requests, pod_set.tolerates);
     if (!pod_set.kind.empty() && !pod_set.by_affinity) {
       spec += fmt::format(R"(,"nodeSelector":{{"kind":"{}"}})", pod_set.kind);
     } else if (!pod_set.kind.empty()) {
