@@ -21,6 +21,11 @@ class Amount {
   constexpr explicit Amount(std::int64_t value) : value_(value) {}
 
   [[nodiscard]] static constexpr Amount unlimited() { return Amount(kMax); }
+  /// An exact sum, clamped to the int64 range.
+  [[nodiscard]] static constexpr Amount clamped(__int128 sum) {
+    if (sum > kMax) return Amount(kMax);
+    return Amount(sum < kMin ? kMin : static_cast<std::int64_t>(sum));
+  }
   [[nodiscard]] constexpr std::int64_t value() const { return value_; }
   [[nodiscard]] constexpr bool is_unlimited() const { return value_ == kMax; }
   [[nodiscard]] constexpr bool is_zero() const { return value_ == 0; }

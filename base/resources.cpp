@@ -6,15 +6,6 @@
 #include <limits>
 
 namespace muster {
-namespace {
-
-Amount clamp(__int128 sum) {
-  constexpr __int128 kMin = std::numeric_limits<std::int64_t>::min();
-  constexpr __int128 kMax = std::numeric_limits<std::int64_t>::max();
-  return Amount(static_cast<std::int64_t>(std::clamp(sum, kMin, kMax)));
-}
-
-}  // namespace
 
 ResourceTable::ResourceTable() {
   intern(ResourceName("cpu"));
@@ -173,7 +164,7 @@ void ResourceSum::subtract(const Resources& each, std::int64_t count) {
 Resources ResourceSum::clamped() const {
   Resources result;
   for (std::size_t i = sums_.size(); i-- > 0;) {
-    result.set(ResourceId(static_cast<std::uint16_t>(i)), clamp(sums_[i]));
+    result.set(ResourceId(static_cast<std::uint16_t>(i)), Amount::clamped(sums_[i]));
   }
   return result;
 }
@@ -181,7 +172,7 @@ Resources ResourceSum::clamped() const {
 void ResourceSum::take_from(Resources& from) const {
   for (std::size_t i = sums_.size(); i-- > 0;) {
     const ResourceId id(static_cast<std::uint16_t>(i));
-    from.set(id, from[id] - clamp(sums_[i]));
+    from.set(id, from[id] - Amount::clamped(sums_[i]));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "engine/flavor_match.hpp"
 
+#include "topology/placement.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +52,7 @@ std::optional<std::string> topology_mismatch(const State& state, const PodSetSpe
   for (const topology::SliceLayer& layer : pod_set.topology->slices) asked.push_back(layer.level);
   for (const std::string& level : asked) {
     if (std::find(levels.begin(), levels.end(), level) != levels.end()) continue;
-    return fmt::format("its topology has no level {}", level.empty() ? "\"\"" : level);
+    return fmt::format("its topology has no level {}", topology::level_in_words(level));
   }
   return std::nullopt;
 }

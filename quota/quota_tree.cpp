@@ -5,21 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace muster::quota {
 namespace {
 
-Amount clamp(ExactUsage value) {
-  constexpr ExactUsage kMin = std::numeric_limits<std::int64_t>::min();
-  constexpr ExactUsage kMax = std::numeric_limits<std::int64_t>::max();
-  return Amount(static_cast<std::int64_t>(std::clamp(value, kMin, kMax)));
-}
-
 /// quota - usage. Unlimited quota is never used up.
 Amount minus_usage(Amount quota, ExactUsage usage) {
   if (quota.is_unlimited()) return quota;
-  return clamp(quota.value() - usage);
+  return Amount::clamped(quota.value() - usage);
 }
 
 /// The part of `usage` above `quota`; what a node passes on to its parent, for quota = guaranteed.
@@ -165,7 +158,7 @@ std::optional<Amount> QuotaTree::borrowing_limit(NodeIndex node, FrId fr) const 
 }
 
 Amount QuotaTree::usage(NodeIndex node, FrId fr) const {
-  return clamp(usage_[cell(node, fr)]);
+  return Amount::clamped(usage_[cell(node, fr)]);
 }
 
 Amount QuotaTree::local_available(NodeIndex node, FrId fr) const {
@@ -211,7 +204,7 @@ bool QuotaTree::borrowing(NodeIndex node, FrId fr, Amount amount) const {
 
 Amount QuotaTree::borrowed(NodeIndex queue, FrId fr) const {
   if (!parent(queue)) return Amount();
-  return clamp(above(usage_[cell(queue, fr)], nominal(queue, fr)));
+  return Amount::clamped(above(usage_[cell(queue, fr)], nominal(queue, fr)));
 }
 
 bool QuotaTree::within_nominal(NodeIndex node, std::span<const FrId> frs) const {
@@ -348,7 +341,7 @@ std::vector<std::string> QuotaTree::check_usage() const {
       if (passed == usage_[cell(cohort, id)]) continue;
       violations.push_back(fmt::format("cohort {} counts {} of {}/{} but its children pass up {}",
                                        cohort_names_[i], usage(cohort, id), frs_[j].flavor,
-                                       frs_[j].resource, clamp(passed)));
+                                       frs_[j].resource, Amount::clamped(passed)));
     }
   }
   return violations;

@@ -599,11 +599,6 @@ std::optional<BadSlices> indivisible(const PlaceRequest& request) {
   return std::nullopt;
 }
 
-/// An empty name is seen only with its quotes.
-std::string named(const std::string& level) {
-  return level.empty() ? "\"\"" : level;
-}
-
 /// What can be said without a look at the nodes.
 Unplaceable refusal(const PlaceRequest& request, const Candidates& candidates) {
   Unplaceable why;
@@ -651,12 +646,16 @@ Unplaceable explain(const PlaceRequest& request, const Candidates& candidates, c
 
 }  // namespace
 
+std::string level_in_words(const std::string& level) {
+  return level.empty() ? "\"\"" : level;
+}
+
 tl::expected<Placement, Unplaceable> place(const PlaceRequest& request,
                                            const Candidates& candidates, const Fleet& fleet) {
   if (request.count <= 0 && !request.leader) return Placement();
   const auto layout = lay_out(request, candidates.levels);
   Unplaceable why = refusal(request, candidates);
-  if (!layout) why.unknown_level = named(layout.error());
+  if (!layout) why.unknown_level = level_in_words(layout.error());
   if (!layout || why.indivisible) return tl::unexpected(std::move(why));
   const Room room(request, *layout, candidates, fleet);
   std::optional<Taken> taken;

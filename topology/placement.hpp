@@ -107,6 +107,9 @@ struct Unplaceable {
   bool operator==(const Unplaceable&) const = default;
 };
 
+/// For messages: an empty name is seen only with its quotes.
+[[nodiscard]] std::string level_in_words(const std::string& level);
+
 /// Flat (no levels): best fit. One node if one can take all, the one with the smallest sufficient
 /// count; else the largest first, and the last chosen by best fit. Ties go by name.
 /// With levels: best fit, or least free first when unconstrained; nodes inside a lowest domain are
