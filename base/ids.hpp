@@ -16,7 +16,7 @@ using NodeName = Strong<struct NodeNameTag, std::string>;
 using Namespace = Strong<struct NamespaceTag, std::string>;
 using TopologyName = Strong<struct TopologyNameTag, std::string>;
 using PodSetName = Strong<struct PodSetNameTag, std::string>;
-using Uid = Strong<struct UidTag, std::string>;  ///< metadata.uid.
+using Uid = SharedStrong<struct UidTag>;  ///< metadata.uid.
 
 /// Dense index of a resource name in one ResourceTable.
 using ResourceId = Strong<struct ResourceIdTag, std::uint16_t>;

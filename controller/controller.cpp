@@ -167,7 +167,7 @@ Controller::Impl::Impl(engine::Engine& engine, ControllerOptions options, Barrie
 void Controller::Impl::on_object(ResourceKind kind, ChangeKind change, const kube::Json& object,
                                  Instant now) {
   now_ = now;
-  if (booted_) {
+  if (static_cast<std::size_t>(kind) < open_) {
     apply(kind, change, object, now);
     return;
   }
@@ -180,23 +180,22 @@ void Controller::Impl::on_object(ResourceKind kind, ChangeKind change, const kub
   }
 }
 
-void Controller::Impl::on_synced(ResourceKind kind, Instant now) {
-  now_ = now;
-  synced_.insert(kind);
-  if (synced() && !booted_) boot(now);
+std::size_t Controller::Impl::kinds_open() const {
+  std::size_t open = 0;
+  while (open < kResourceKinds.size() && synced_.contains(kResourceKinds[open])) ++open;
+  return std::min(open + 1, kResourceKinds.size());
 }
 
-void Controller::Impl::boot(Instant now) {
-  booted_ = true;
-  const auto objects = std::exchange(unfed_, {});
-  for (const ResourceKind kind : kResourceKinds) {
-    const auto of_kind = objects.find(kind);
-    if (of_kind == objects.end()) continue;
-    for (const auto& [name, object] : of_kind->second) {
-      apply(kind, ChangeKind::kUpsert, object, now);
+void Controller::Impl::on_synced(ResourceKind kind, Instant now) {
+  now_ = now;
+  if (!synced_.insert(kind).second) return;
+  for (; open_ < kinds_open(); ++open_) {
+    const auto objects = unfed_.extract(kResourceKinds[open_]);
+    if (objects.empty()) continue;
+    for (const auto& [name, object] : objects.mapped()) {
+      apply(objects.key(), ChangeKind::kUpsert, object, now);
     }
   }
-  for (const auto& [key, entry] : workloads_) mark(key);
 }
 
 void Controller::Impl::on_write_done(WriteId id, const WriteResult& result, Instant now) {
@@ -399,12 +398,12 @@ void Controller::Impl::on_pod_presumed(const Uid& pod, std::optional<NodeName> n
 
 void Controller::Impl::on_nodes_in_doubt(std::vector<NodeName> nodes, Instant now) {
   now_ = now;
-  if (booted_) send(engine::NodesInDoubt{std::move(nodes)}, now);
+  if (synced()) send(engine::NodesInDoubt{std::move(nodes)}, now);
 }
 
 void Controller::Impl::on_tick(Instant now) {
   now_ = now;
-  if (!booted_) return;
+  if (!synced()) return;
   while (!timers_.empty() && timers_.begin()->first <= now) {
     mark(timers_.begin()->second);
     timers_.erase(timers_.begin());
@@ -458,7 +457,7 @@ void Controller::Impl::on_published(std::shared_ptr<const engine::Snapshot> snap
     }
   }
   queue_status_.on_snapshot(snapshot->queues);
-  if (booted_) write_queue_status(now);
+  if (synced()) write_queue_status(now);
 }
 
 std::vector<Write> Controller::Impl::take_writes() {
@@ -466,7 +465,7 @@ std::vector<Write> Controller::Impl::take_writes() {
 }
 
 std::optional<Instant> Controller::Impl::next_wakeup() const {
-  if (!booted_) return std::nullopt;
+  if (!synced()) return std::nullopt;
   if (!dirty_.empty() || more_to_settle_ || engine_.wants_settle(now_)) return now_;
   std::optional<Instant> next = engine_.next_wakeup();
   const auto consider = [&next](std::optional<Instant> at) {

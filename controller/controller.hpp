@@ -38,7 +38,8 @@
 
 namespace muster::controller {
 
-/// What is watched. In the order in which objects are fed after a start: what is referred to comes
+/// What is watched. In the order in which objects are taken after a start: those of a kind when all
+/// kinds before it are synced; until then they are kept as they came. What is referred to comes
 /// first, and Workloads before their owners, so that ended owners without one can be left out.
 enum class ResourceKind {
   kNode,

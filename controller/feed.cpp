@@ -245,7 +245,7 @@ void Controller::Impl::priorities_changed() {
 const kube::ObjectMeta* Controller::Impl::owner_meta(const WorkloadEntry& entry) const {
   if (const OwnerState* const owner = owner_of(entry)) return &owner->meta;
   const PodRecord* const pod = owning_pod_of(entry);
-  return pod != nullptr && pod->plain ? &pod->meta : nullptr;
+  return pod != nullptr && pod->plain ? &*pod->meta : nullptr;
 }
 
 void Controller::Impl::upsert_owner(const OwnerKind& kind, const kube::Json& object, Instant now) {
@@ -457,7 +457,7 @@ void Controller::Impl::upsert_pod(const kube::Json& object, Instant now) {
   }
   if (record == nullptr || !record->plain ||
       find_by_owner(record->key.ns, record->uid) != nullptr || record->terminal ||
-      record->meta.find_label(kQueueNameLabel) == nullptr ||
+      record->meta->find_label(kQueueNameLabel) == nullptr ||
       !namespace_is_managed(record->key.ns)) {
     return;
   }

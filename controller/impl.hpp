@@ -99,7 +99,8 @@ class Controller::Impl {
   [[nodiscard]] bool decoded(const Result<T>& result, ResourceKind kind);
 
   // controller.cpp
-  void boot(Instant now);
+  /// How many kinds, the first ones, have all before them complete: their objects are taken.
+  [[nodiscard]] std::size_t kinds_open() const;
   void succeeded(const InFlight& what, const kube::Json& body, Instant now);
   void failed(const InFlight& what, const Error& error, Instant now);
   void failed_for_workload(WorkloadEntry& entry, const InFlight& what, const Error& error,
@@ -218,9 +219,9 @@ class Controller::Impl {
   mutable ControllerStats stats_;
 
   std::set<ResourceKind> synced_;
-  bool booted_ = false;
+  std::size_t open_ = 1;  ///< kinds_open(), and what came before was fed.
   bool started_templates_are_fixed_ = false;  ///< See start_time_is_in_the_way.
-  std::map<ResourceKind, std::map<ObjectName, kube::Json>> unfed_;  // until every kind is synced
+  std::map<ResourceKind, std::map<ObjectName, kube::Json>> unfed_;  // until its kind is open
 
   std::map<NodeName, std::string> nodes_;  // -> hostname label
   std::map<std::string, std::set<NodeName>> hostnames_;

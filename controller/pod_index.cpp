@@ -22,6 +22,13 @@ bool queues_for_itself(const kube::Pod& pod) {
          pod.meta.find_annotation(kPodGroupLabel) == nullptr;
 }
 
+/// The same room, taken for another owner.
+engine::PodUse use_for(const PodRecord& record, const Uid& owner) {
+  engine::PodUse use = **record.use;
+  use.owner_uid = owner;
+  return use;
+}
+
 engine::PodUse presumed_use(const PodRecord& record) {
   engine::PodUse use = *record.to_come;
   use.node = *record.presumed;
@@ -51,7 +58,7 @@ PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
       disrupted->reason == "PreemptionByScheduler") {
     record.scheduler_preempted = disrupted->last_transition.value_or(Instant{});
   }
-  record.use = to_pod_use(pod);
+  if (auto use = to_pod_use(pod)) record.use = *std::move(use);
   if (!record.use && !record.terminal && pod.spec.scheduling_gates.empty()) {
     record.to_come = to_pod_use_on(NodeName(), pod);
   }
@@ -77,7 +84,7 @@ PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool 
     unlink(old);
     pods_.erase(old_uid);
   }
-  std::optional<engine::PodUse> told;
+  std::optional<Shared<engine::PodUse>> told;
   if (const auto known = pods_.find(record.uid); known != pods_.end()) {
     told = known->second.use;
     record.delete_sent = known->second.delete_sent;
@@ -86,11 +93,11 @@ PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool 
       record.plain = true;
       record.member_of = record.uid;
       record.meta = pod.meta;
-      if (record.use) record.use->owner_uid = record.uid;
+      if (record.use) record.use = use_for(record, record.uid);
     } else if (pod.meta.controller_owner() == nullptr && known->second.member_of != record.uid) {
       record.member_of = known->second.member_of;
       record.released = owner_lives;
-      if (record.use) record.use->owner_uid = record.member_of;
+      if (record.use) record.use = use_for(record, record.member_of);
     }
     if (record.to_come && known->second.presumed) {
       record.presumed = known->second.presumed;
@@ -99,7 +106,11 @@ PodChange PodIndex::upsert(const kube::Pod& pod, const kube::Json& object, bool 
     unlink(known->second);
   }
   if (record.use) {
-    if (told != record.use) change.placed = record.use;
+    if (told == record.use) {
+      record.use = told;  // One copy of it, not two that are the same.
+    } else {
+      change.placed = record.use;
+    }
   } else if (told) {
     change.gone = record.uid;
   }

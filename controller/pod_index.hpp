@@ -3,6 +3,7 @@
 
 #include "base/boxed.hpp"
 #include "base/ids.hpp"
+#include "base/shared.hpp"
 #include "base/time.hpp"
 #include "engine/specs.hpp"
 #include "kube/codec/objects.hpp"
@@ -33,15 +34,15 @@ struct PodRecord {
   std::vector<std::string> finalizers;
   /// When kube-scheduler's preemption marked it; absent: never.
   std::optional<Instant> scheduler_preempted;
-  std::string evict_at;               ///< Its annotation muster.dev/evict-at; empty: none.
-  std::optional<engine::PodUse> use;  ///< What the engine was told.
+  std::string evict_at;                       ///< Its annotation muster.dev/evict-at; empty: none.
+  std::optional<Shared<engine::PodUse>> use;  ///< What the engine was told.
   /// What it will take, its node left open; absent: gated, terminal, or known where.
   Boxed<engine::PodUse> to_come;
   /// With to_come: where it seems to be on its way to; see PodIndex::presume.
   std::optional<NodeName> presumed;
   /// Kept for plain pods that were not started yet (they are patched), absent else.
   kube::Json object;
-  kube::ObjectMeta meta;  ///< Of plain pods only.
+  Boxed<kube::ObjectMeta> meta;  ///< Of plain pods only.
   bool delete_sent = false;
   /// Its owner is there and does not own it any more: somebody took the reference away.
   bool released = false;
@@ -49,7 +50,7 @@ struct PodRecord {
 
 /// The difference a change makes for the engine.
 struct PodChange {
-  std::optional<engine::PodUse> placed;
+  std::optional<Shared<engine::PodUse>> placed;
   std::optional<Uid> gone;
   /// Whose members changed (may be the pod itself).
   std::optional<Uid> member_of;

@@ -1,6 +1,7 @@
 #pragma once
 // Everything that can happen. Engine::step(Event, Instant) is the only door that changes state.
 
+#include "base/shared.hpp"
 #include "engine/specs.hpp"
 
 #include <variant>
@@ -63,7 +64,7 @@ struct WorkloadDeleted {
 
 /// A pod holds room on a node (or is nominated to one).
 struct PodPlaced {
-  PodUse pod;
+  Shared<PodUse> pod;
 };
 /// The pod holds no room any more: deleted, terminal, or no longer nominated.
 struct PodGone {

@@ -48,7 +48,7 @@ void check_standings(const State& state, std::vector<std::string>& violations) {
 /// What is charged is what would be, had the names been known from the beginning.
 void check_names(const State& state, std::vector<std::string>& violations) {
   for (const auto& [uid, pod] : state.pods) {
-    if (pod.requests == Resources::from_list_known(pod.use.requests, state.resources)) continue;
+    if (pod.requests == Resources::from_list_known(pod.use->requests, state.resources)) continue;
     violations.push_back(fmt::format("pod {} is charged otherwise than it asks", uid));
   }
   for (const auto& [key, record] : state.workloads) {
@@ -68,7 +68,7 @@ void check_nodes(const State& state, std::vector<std::string>& violations) {
   for (const auto& [uid, pod] : state.pods) {
     totals[pod.node].foreign.add(pod.foreign);
     if (!pod.slot) continue;
-    const WorkloadRecord& owner = *state.owned_by(pod.use.owner_uid);
+    const WorkloadRecord& owner = *state.owned_by(pod.use->owner_uid);
     auto& counts = claims[owner.spec.key];
     counts.resize(owner.plan.size());
     ++counts.at(*pod.slot);

@@ -21,7 +21,7 @@ NodeTable::NodeTable(std::span<const NodeView> nodes) {
     names_ += node.name.value();
     name_ends_.push_back(static_cast<std::uint32_t>(names_.size()));
     const bool nominated = std::any_of(node.pods.begin(), node.pods.end(),
-                                       [](const PodView& pod) { return pod.nominated; });
+                                       [](const PodView& pod) { return pod.use->nominated; });
     flags_.push_back(static_cast<std::uint8_t>((node.usable ? kUsable : 0) |
                                                (node.planned.is_zero() ? 0 : kPlan) |
                                                (nominated ? kNominated : 0)));

@@ -25,8 +25,7 @@ NodeView view_of(const State& state, topology::NodeIndex node) {
   if (pods == state.pods_by_node.end()) return view;
   for (const Uid& uid : pods->second) {
     const PodRecord& pod = state.pods.at(uid);
-    view.pods.push_back(PodView{uid, pod.use.key, pod.requests, pod.use.priority, pod.use.owner_uid,
-                                pod.slot.has_value(), pod.use.nominated});
+    view.pods.push_back(PodView{pod.use, pod.requests, pod.slot.has_value()});
   }
   return view;
 }
@@ -66,7 +65,7 @@ void add_bound_pods(const State& state, const WorkloadRecord& record, WorkloadVi
   const auto members = state.pods_by_owner.find(record.spec.owner_uid);
   if (members == state.pods_by_owner.end()) return;
   for (const Uid& uid : members->second) {
-    const PodUse& pod = state.pods.at(uid).use;
+    const PodUse& pod = *state.pods.at(uid).use;
     if (pod.nominated) continue;
     for (PodSetView& pod_set : view.pod_sets) {
       if (!pod.pod_set.empty() && pod.pod_set != pod_set.name.value()) continue;

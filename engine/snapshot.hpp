@@ -3,6 +3,7 @@
 // Chunks that did not change are shared with the former picture (copy on write).
 
 #include "base/resources.hpp"
+#include "base/shared.hpp"
 #include "engine/node_lookup.hpp"
 #include "engine/node_table.hpp"
 #include "engine/specs.hpp"
@@ -18,13 +19,9 @@ namespace muster::engine {
 
 /// A pod that holds room on a node.
 struct PodView {
-  Uid uid;
-  PodKey key;
-  Resources requests;
-  std::int64_t priority = 0;
-  Uid owner_uid;
-  bool planned = false;    ///< It sits in a slot of its workload's plan.
-  bool nominated = false;  ///< It is not bound; the scheduler keeps the room for it.
+  Shared<PodUse> use;
+  Resources requests;    ///< Of use->requests, what Snapshot::resources names.
+  bool planned = false;  ///< It sits in a slot of its workload's plan.
 };
 
 struct NodeView {

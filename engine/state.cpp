@@ -636,14 +636,15 @@ void State::file_all_of(const ClusterQueueName& queue) {
 
 // ---------------------------------------------------------------- pods
 
-void State::place_pod(const PodUse& use) {
+void State::place_pod(const Shared<PodUse>& shared) {
+  const PodUse& use = *shared;
   const auto known = pods.find(use.uid);
   if (known != pods.end()) {
-    if (known->second.use == use) return;
+    if (known->second.use == shared) return;
     remove_pod(use.uid);
   }
   PodRecord& pod = pods[use.uid];
-  pod.use = use;
+  pod.use = shared;
   pod.requests = Resources::from_list_known(use.requests, resources);
   if (resources.first_unknown(use.requests) != nullptr) pods_of_unknown.insert(use.uid);
   pod.node = fleet.ensure(use.node);
@@ -666,7 +667,7 @@ bool State::remove_pod(const Uid& uid) {
   on_node->second.erase(uid);
   if (on_node->second.empty()) pods_by_node.erase(on_node);
   pods_of_unknown.erase(uid);
-  const Uid owner = pod.use.owner_uid;
+  const Uid owner = pod.use->owner_uid;
   if (const auto members = pods_by_owner.find(owner); members != pods_by_owner.end()) {
     members->second.erase(uid);
     if (members->second.empty()) pods_by_owner.erase(members);
@@ -693,8 +694,8 @@ void State::charge_learned() {
   for (const Uid& uid : std::exchange(pods_of_unknown, {})) {
     PodRecord& pod = pods.at(uid);
     unseat(pod);
-    pod.requests = Resources::from_list_known(pod.use.requests, resources);
-    if (resources.first_unknown(pod.use.requests) != nullptr) pods_of_unknown.insert(uid);
+    pod.requests = Resources::from_list_known(pod.use->requests, resources);
+    if (resources.first_unknown(pod.use->requests) != nullptr) pods_of_unknown.insert(uid);
     seat(pod);
   }
 }
@@ -711,15 +712,15 @@ void State::seat_pods(WorkloadRecord& record) {
 }
 
 void State::seat(PodRecord& pod) {
-  WorkloadRecord* const record = owned_by(pod.use.owner_uid);
+  WorkloadRecord* const record = owned_by(pod.use->owner_uid);
   // Anybody may write any owner reference; owners own nothing in other namespaces.
-  const bool is_member = record != nullptr && record->spec.key.ns == pod.use.key.ns;
-  if (is_member && !pod.use.nominated) {
+  const bool is_member = record != nullptr && record->spec.key.ns == pod.use->key.ns;
+  if (is_member && !pod.use->nominated) {
     for (std::size_t i = 0; i < record->plan.size(); ++i) {
       PlannedSlots& entry = record->plan[i];
       if (entry.node != pod.node || entry.claimed >= entry.slots) continue;
       const PodSetName& pod_set = record->spec.pod_sets[entry.pod_set].name;
-      if (!pod.use.pod_set.empty() && pod.use.pod_set != pod_set.value()) continue;
+      if (!pod.use->pod_set.empty() && pod.use->pod_set != pod_set.value()) continue;
       ++entry.claimed;
       pod.slot = i;
       break;
@@ -745,7 +746,7 @@ void State::unseat(PodRecord& pod) {
   fleet.release(pod.node, topology::UseKind::kForeign, pod.foreign);
   pod.foreign = Resources();
   if (!pod.slot) return;
-  if (WorkloadRecord* const record = owned_by(pod.use.owner_uid)) {
+  if (WorkloadRecord* const record = owned_by(pod.use->owner_uid)) {
     if (*pod.slot < record->plan.size()) --record->plan[*pod.slot].claimed;
   }
   pod.slot.reset();

@@ -21,6 +21,7 @@
 //      came first.
 
 #include "base/boxed.hpp"
+#include "base/shared.hpp"
 #include "engine/held_use.hpp"
 #include "engine/leaving_use.hpp"
 #include "engine/options.hpp"
@@ -100,8 +101,8 @@ struct WorkloadRecord {
 };
 
 struct PodRecord {
-  PodUse use;
-  Resources requests;  ///< Of use.requests, what State::resources knows.
+  Shared<PodUse> use;
+  Resources requests;  ///< Of use->requests, what State::resources knows.
   topology::NodeIndex node;
   /// Index into its workload's plan; nothing: it sits in no slot and counts as foreign.
   std::optional<std::size_t> slot;
@@ -301,7 +302,7 @@ class State {
   void file_all_of(const ClusterQueueName& queue);
 
   // Pods.
-  void place_pod(const PodUse& use);
+  void place_pod(const Shared<PodUse>& shared);
   /// True when it was known.
   bool remove_pod(const Uid& uid);
 

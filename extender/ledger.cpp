@@ -17,7 +17,7 @@ constexpr std::size_t kBitsPerWord = 64;
 
 bool is_visible_on(const NodeView& node, const Uid& uid) {
   return std::any_of(node.pods.begin(), node.pods.end(),
-                     [&](const engine::PodView& pod) { return pod.uid == uid; });
+                     [&](const engine::PodView& pod) { return pod.use->uid == uid; });
 }
 
 /// Resource versions are opaque but for equality; the API server's are numbers that grow, and only

@@ -84,7 +84,7 @@ std::optional<NodeName> find_slot(const kube::Pod& pod, const Membership& member
     const engine::NodeView* const node = snapshot.find_node(name.value());
     return node != nullptr &&
            std::any_of(node->pods.begin(), node->pods.end(),
-                       [&](const engine::PodView& bound) { return bound.uid == uid; });
+                       [&](const engine::PodView& bound) { return bound.use->uid == uid; });
   };
   SlotRequest request{.owner = membership.workload->owner_uid,
                       .pod_set = pod_set.name,

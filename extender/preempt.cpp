@@ -30,7 +30,7 @@ Toll toll_of(const PreemptionCandidate& candidate, const NodeView& node, const S
   std::map<Uid, std::int64_t> dying;  // Per workload.
   for (const Uid& uid : candidate.victims) {
     const auto victim = std::find_if(node.pods.begin(), node.pods.end(),
-                                     [&](const PodView& pod) { return pod.uid == uid; });
+                                     [&](const PodView& pod) { return pod.use->uid == uid; });
     if (victim == node.pods.end()) {
       toll.has_unknown = true;
       continue;
@@ -39,7 +39,7 @@ Toll toll_of(const PreemptionCandidate& candidate, const NodeView& node, const S
       toll.takes_planned_slot = true;
     else
       toll.freed += victim->requests;
-    if (!victim->owner_uid.empty()) ++dying[victim->owner_uid];
+    if (!victim->use->owner_uid.empty()) ++dying[victim->use->owner_uid];
   }
   for (const auto& [owner, count] : dying) {
     const std::shared_ptr<const WorkloadView> workload = snapshot.find_workload(owner);

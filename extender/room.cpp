@@ -25,7 +25,7 @@ bool fits_unplanned(const Resources& request, const FoundNode& found, const Reso
 
 const PodView* find_pod(const NodeView& node, const Uid& uid) {
   const auto found = std::find_if(node.pods.begin(), node.pods.end(),
-                                  [&](const PodView& pod) { return pod.uid == uid; });
+                                  [&](const PodView& pod) { return pod.use->uid == uid; });
   return found == node.pods.end() ? nullptr : &*found;
 }
 

@@ -143,7 +143,13 @@ void EngineStrand::handle(const Input& input, Instant now) {
 }
 
 void EngineStrand::finish_batch(Instant now) {
-  if (leading_ && controller_.synced()) {
+  // Readers get nothing before every cache is complete: half a picture would let pods through.
+  if (!controller_.synced()) {
+    seen_pods_.clear();
+    gone_pods_.clear();
+    return;
+  }
+  if (leading_) {
     if (!assumed_) assume_answers(now);
     std::vector<NodeName> doubt = ledger_.nodes_in_doubt();
     if (doubt != doubt_) {
@@ -154,14 +160,13 @@ void EngineStrand::finish_batch(Instant now) {
     controller_.on_tick(now);
   }
   published_ = engine_.publish();
-  // Readers get nothing before every cache is complete: half a picture would let pods through.
-  if (controller_.synced()) slot_.set(published_);
+  slot_.set(published_);
   tell_ledger(published_->generation);
   controller_.on_published(published_, now);
   std::vector<controller::Write> writes = controller_.take_writes();
   if (leading_) {
     for (controller::Write& write : writes) config_.send(std::move(write));
-    if (controller_.synced() && config_.wake_pod && now >= next_wake_) {
+    if (config_.wake_pod && now >= next_wake_) {
       next_wake_ = now + kWakeInterval;
       for (const extender::PodToWake& pod :
            extender::take_pods_to_wake(*published_, ledger_, now)) {
@@ -175,7 +180,7 @@ void EngineStrand::finish_batch(Instant now) {
     wakeup = next_wake_;
   }
   std::optional<std::vector<engine::LargestGang>> largest_gangs;
-  if (controller_.synced() && now >= next_room_look_) {
+  if (now >= next_room_look_) {
     next_room_look_ = now + kRoomInterval;
     largest_gangs = engine_.largest_gangs();
   }
@@ -183,7 +188,7 @@ void EngineStrand::finish_batch(Instant now) {
   if (largest_gangs) stats_.largest_gangs = *std::move(largest_gangs);
   wakeup_ = wakeup;
   stats_.controller = controller_.stats();
-  stats_.synced = controller_.synced();
+  stats_.synced = true;
 }
 
 void EngineStrand::note_pod(const ObjectInput& input) {

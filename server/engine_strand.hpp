@@ -43,7 +43,7 @@ class EngineStrand {
     engine::Options engine;
     controller::ControllerOptions controller;
     /// Objects beyond this wait at the producer, which slows the API server's streams, not us.
-    std::size_t queue_limit = 16384;
+    std::size_t queue_limit = 4096;
     /// Sends one write; the answer comes back through on_write_done. Called on the strand.
     std::function<void(controller::Write)> send;
     /// Wakes a pod that the extender had refused (see extender/wake.hpp). Called on the strand.

@@ -5,7 +5,6 @@
 #include "extender/extender.hpp"
 #include "kube/client/api_client.hpp"
 #include "kube/client/lease.hpp"
-#include "kube/client/reflector.hpp"
 #include "server/blocking_call.hpp"
 #include "server/certificates.hpp"
 #include "server/chores.hpp"
@@ -14,6 +13,7 @@
 #include "server/http_server.hpp"
 #include "server/io_threads.hpp"
 #include "server/metrics.hpp"
+#include "server/watches.hpp"
 #include "webhook/webhook.hpp"
 
 #include <boost/asio/signal_set.hpp>
@@ -47,14 +47,6 @@ std::string environment(const char* name) {
 std::string home_cert_dir() {
   const std::string state = environment("XDG_STATE_HOME");
   return (state.empty() ? environment("HOME") + "/.local/state" : state) + "/muster/certs";
-}
-
-/// The object that a deletion found by listing again stands for.
-kube::Json tombstone(const kube::ObjectIdentity& meta) {
-  return kube::Json::object(
-      {{"metadata", kube::Json::object({{"namespace", kube::Json::string(meta.ns)},
-                                        {"name", kube::Json::string(meta.name)},
-                                        {"uid", kube::Json::string(meta.uid)}})}});
 }
 
 kube::HttpMethod method_of(controller::WriteMethod method) {
@@ -121,7 +113,7 @@ class Server {
     start_strand();
     if (auto listening = listen_extender(); !listening) return listening;
     if (auto listening = listen_webhook(); !listening) return listening;
-    start_reflectors();
+    watches_ = std::make_unique<Watches>(*api_, *strand_);
     start_leading();
     watch_certificates();
     return {};
@@ -188,29 +180,6 @@ class Server {
       }
     }
     return engine::Capacity::kFixed;
-  }
-
-  void start_reflectors() {
-    for (const controller::ResourceKind kind : controller::kResourceKinds) {
-      kube::ReflectorConfig config;
-      config.name = std::string(controller::to_string(kind));
-      config.path = std::string(controller::collection_path(kind));
-      reflectors_.push_back(std::make_unique<kube::Reflector>(
-          *api_, std::move(config), [this, kind](const kube::ObjectEvent& event) {
-            switch (event.type) {
-              case kube::ObjectEvent::Type::kUpsert:
-                strand_->on_object(kind, controller::ChangeKind::kUpsert, event.object);
-                return;
-              case kube::ObjectEvent::Type::kDelete:
-                strand_->on_object(kind, controller::ChangeKind::kDelete,
-                                   event.object.present() ? event.object : tombstone(event.meta));
-                return;
-              case kube::ObjectEvent::Type::kSynced:
-                strand_->on_synced(kind);
-                return;
-            }
-          }));
-    }
   }
 
   // ---------------------------------------------------------------- the engine
@@ -534,7 +503,7 @@ class Server {
     drain(extender_);
     drain(webhook_);
     ca_bundle_.reset();
-    reflectors_.clear();
+    if (watches_) watches_->stop();
     if (strand_) strand_->stop();
     if (elector_) {
       std::promise<void> released;
@@ -583,7 +552,7 @@ class Server {
   std::unique_ptr<kube::ApiClient> api_;
   std::unique_ptr<kube::ApiClient> lease_api_;
   std::unique_ptr<EngineStrand> strand_;
-  std::vector<std::unique_ptr<kube::Reflector>> reflectors_;
+  std::unique_ptr<Watches> watches_;
   std::unique_ptr<kube::LeaderElector> elector_;
   std::unique_ptr<CaBundleKeeper> ca_bundle_;
   std::unique_ptr<HttpServer> metrics_server_;

@@ -87,7 +87,9 @@ void Cluster::restart() {
   watch_.clear();
   answers_.clear();
   (void)api.take_watch_events();
-  for (const ResourceKind kind : kResourceKinds) {
+  auto kinds = kResourceKinds;
+  if (delivery.reversed_kinds) std::reverse(kinds.begin(), kinds.end());
+  for (const ResourceKind kind : kinds) {
     for (const Json& object : api.list(kind)) {
       controller->on_object(kind, ChangeKind::kUpsert, object, now_);
     }

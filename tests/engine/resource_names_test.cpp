@@ -42,7 +42,7 @@ NodeUpserted gaudi_node(const std::string& name) {
   return node_with(name, {{gaudi(), Amount(8)}, {roce(), Amount(100)}});
 }
 
-PodPlaced bound_pod(const std::string& name, const std::string& node, ResourceList requests) {
+PodUse bound_pod(const std::string& name, const std::string& node, ResourceList requests) {
   PodUse use;
   use.uid = Uid("pod-" + name);
   use.key = {Namespace("team"), name};
@@ -50,7 +50,7 @@ PodPlaced bound_pod(const std::string& name, const std::string& node, ResourceLi
   use.requests = std::move(requests);
   use.requests.emplace(ResourceName("pods"), Amount(1));
   use.owner_uid = use.uid;
-  return PodPlaced{use};
+  return use;
 }
 
 /// Queue `a` has quota of flavor h100 for gaudi and GPUs, more than the nodes have.
@@ -129,7 +129,7 @@ TEST(ResourceNames, APodThatInventsSomeTakesNoPlaceOfThoseThatNodesBringLater) {
   prepare(world);
   world.nodes("n", 1);
   const std::size_t before = world.engine.state().resources.size();
-  world.send(bound_pod("flood", "n1", invented(1500)));
+  world.send(PodPlaced{bound_pod("flood", "n1", invented(1500))});
   world.settle();
   EXPECT_EQ(world.engine.state().resources.size(), before);
   world.pod_gone("flood");
@@ -157,7 +157,7 @@ TEST(ResourceNames, WhatAPodInventsCountsNowhereAndMovesNobodysPlan) {
   world.submit("gang", {.pods = 1});
   world.settle();
   ASSERT_EQ(world.plan("gang"), "n1");
-  world.send(bound_pod("odd", "n1", invented(3)));
+  world.send(PodPlaced{bound_pod("odd", "n1", invented(3))});
   world.settle();
   EXPECT_EQ(world.plan("gang"), "n1");
   EXPECT_EQ(use_on(world, "n1", topology::UseKind::kForeign, ResourceName("pods")), Amount(1));
@@ -179,8 +179,8 @@ TEST(ResourceNames, BoundPodsCountFromTheMomentTheirNodeBringsTheName) {
   World world;
   prepare(world);
   world.send(node_with("g1", {}));
-  world.send(bound_pod("old", "g1", {{gaudi(), Amount(3)}}));
-  world.send(bound_pod("brief", "g1", {{gaudi(), Amount(1)}}));
+  world.send(PodPlaced{bound_pod("old", "g1", {{gaudi(), Amount(3)}})});
+  world.send(PodPlaced{bound_pod("brief", "g1", {{gaudi(), Amount(1)}})});
   world.pod_gone("brief");
   EXPECT_EQ(use_on(world, "g1", topology::UseKind::kForeign, gaudi()), Amount());
   world.send(gaudi_node("g1"));
@@ -200,11 +200,11 @@ TEST(ResourceNames, PlansAndTheirPodsThatAreKnownBeforeTheNodeCountOnce) {
   World world;
   prepare(world);
   run_gaudi_job(world, "gang", 2, "g1");
-  PodPlaced member = bound_pod(
+  PodUse member = bound_pod(
       "gang-0", "g1",
       {{gaudi(), Amount(1)}, {roce(), Amount(1)}, {ResourceName("example.com/never"), Amount(1)}});
-  member.pod.owner_uid = Uid("owner-gang");
-  world.send(member);
+  member.owner_uid = Uid("owner-gang");
+  world.send(PodPlaced{member});
   // The one name after the other.
   world.send(node_with("g2", {{roce(), Amount(1)}}));
   EXPECT_EQ(use_on(world, "g1", topology::UseKind::kPlanned, roce()), Amount(2));
@@ -239,7 +239,7 @@ TEST(ResourceNames, WhatFindsTheTableFullIsNeverGivenAway) {
   world.send(node_with("n1", many));
   ASSERT_TRUE(world.engine.state().resources.full());
   world.send(gaudi_node("g1"));
-  world.send(bound_pod("old", "g1", {{gaudi(), Amount(3)}}));
+  world.send(PodPlaced{bound_pod("old", "g1", {{gaudi(), Amount(3)}})});
   submit_gaudi_job(world, "gang", 1);
   world.submit("gpus", {.gpus = 4});
   WorkloadSpec last = world.job("last", {.gpus = 1});
@@ -284,7 +284,7 @@ Objects some_objects(World& world) {
   }
   for (int i = up_to(3); i > 0; --i) {  // n4 is never there.
     objects.pods.push_back(
-        bound_pod(std::to_string(i), "n" + std::to_string(1 + up_to(3)), some(2, 3)));
+        PodPlaced{bound_pod(std::to_string(i), "n" + std::to_string(1 + up_to(3)), some(2, 3))});
   }
   for (int i = 1 + up_to(2); i > 0; --i) {
     WorkloadSpec job = gaudi_job(world, "job" + std::to_string(i), 1 + up_to(5));
@@ -305,7 +305,7 @@ void send_nodes_first(World& world, const Objects& objects) {
 
 /// More names are asked for than the table has places before the first node offers one.
 void send_nodes_last(World& world, const Objects& objects) {
-  world.send(bound_pod("flood", "n1", invented(1100)));
+  world.send(PodPlaced{bound_pod("flood", "n1", invented(1100))});
   world.pod_gone("flood");
   for (const WorkloadSpec& job : objects.jobs) submit(world, job);
   for (const auto& event : objects.pods) world.send(event);
@@ -338,7 +338,7 @@ void expect_room(const World& world, const Objects& objects) {
     }
     ResourceList used = planned;
     for (const PodPlaced& pod : objects.pods) {
-      if (pod.pod.node == node.node.name) add(used, pod.pod.requests, 1);
+      if (pod.pod->node == node.node.name) add(used, pod.pod->requests, 1);
     }
     for (const auto& [name, amount] : planned) {
       const auto offered = node.node.allocatable.find(name);

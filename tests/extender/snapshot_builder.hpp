@@ -56,8 +56,8 @@ class SnapshotBuilder {
 
   /// The same for one that is not bound, only nominated.
   SnapshotBuilder& nominated(const std::string& node, const std::string& uid, std::int64_t count) {
-    foreign(node, uid, count);
-    nodes_.at(node).pods.back().nominated = true;
+    add_pod(node, uid, count, "", false, true);
+    nodes_.at(node).foreign += gpus(count);
     return *this;
   }
 
@@ -150,14 +150,13 @@ class SnapshotBuilder {
 
  private:
   void add_pod(const std::string& node, const std::string& uid, std::int64_t count,
-               const std::string& owner, bool planned) {
-    engine::PodView pod;
-    pod.uid = Uid(uid);
-    pod.key = PodKey{Namespace("team"), uid};
-    pod.requests = gpus(count);
-    pod.owner_uid = Uid(owner);
-    pod.planned = planned;
-    nodes_.at(node).pods.push_back(std::move(pod));
+               const std::string& owner, bool planned, bool nominated = false) {
+    engine::PodUse use;
+    use.uid = Uid(uid);
+    use.key = PodKey{Namespace("team"), uid};
+    use.owner_uid = Uid(owner);
+    use.nominated = nominated;
+    nodes_.at(node).pods.push_back(engine::PodView{std::move(use), gpus(count), planned});
   }
 
   std::shared_ptr<ResourceTable> table_ = std::make_shared<ResourceTable>();
