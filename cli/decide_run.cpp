@@ -192,7 +192,8 @@ class Run {
     }
     const kube::WorkloadAdmission admission = controller::to_admission(admit.admission, lookup_);
     write_admission(entry,
-                    controller::admit_patch(decoded(entry), admission, decision.message, now_),
+                    controller::admit_patch(decoded(entry), admission, decision.message,
+                                            engine_.is_held(admit.workload), now_),
                     admission);
     entry.spec.admission = admit.admission;
     entry.spec.admitted = true;
@@ -218,7 +219,10 @@ class Run {
   void take(const engine::Replan& replan) {
     Entry& entry = entry_of(replan.workload);
     const kube::WorkloadAdmission admission = controller::to_admission(replan.admission, lookup_);
-    write_admission(entry, controller::replan_patch(decoded(entry), admission), admission);
+    write_admission(
+        entry,
+        controller::replan_patch(decoded(entry), admission, engine_.is_held(replan.workload), now_),
+        admission);
     entry.spec.admission = replan.admission;
     tell(engine::WorkloadUpserted{entry.spec});
   }

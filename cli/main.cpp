@@ -37,6 +37,7 @@ muster::Result<server::Options> to_options(const cli::ServeSettings& settings) {
   options.manage_jobs_without_queue_name = settings.queueing.manage_jobs_without_queue_name;
   options.managed_namespaces = settings.queueing.managed_namespaces;
   options.engine = cli::under_profile(settings.profile, settings.queueing.engine);
+  options.elastic_window = settings.elastic_window;
   options.protect_priority = settings.pod_priority == cli::PodPriority::kProtect;
   options.second_scheduler = settings.second_scheduler;
   options.managed_resources.insert(settings.managed_resources.begin(),

@@ -49,6 +49,7 @@ void merge_file(ServeSettings& settings, const Config& config) {
   take(settings.log_level, file.log_level);
   take(settings.second_scheduler, file.second_scheduler);
   take(settings.managed_resources, file.managed_resources);
+  take(settings.elastic_window, file.elastic_window);
   take(settings.pod_priority, file.pod_priority);
   take(settings.profile, file.profile);
 }

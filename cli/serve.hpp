@@ -26,6 +26,7 @@ struct ServeSettings {
   log::Level log_level = log::Level::kInfo;
   std::string second_scheduler;
   std::vector<ResourceName> managed_resources;
+  std::int64_t elastic_window = 64;  ///< Pods.
   PodPriority pod_priority = PodPriority::kProtect;
   Profile profile = Profile::kMuster;
   Configuration queueing;

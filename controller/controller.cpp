@@ -141,6 +141,7 @@ std::string_view to_string(WriteKind kind) {
                                                                        "restore",
                                                                        "forget_start",
                                                                        "ungate_pod",
+                                                                       "tell_placed",
                                                                        "unfinalize_pod",
                                                                        "delete_pod",
                                                                        "announce_eviction",
@@ -162,6 +163,7 @@ Controller::Impl::Impl(engine::Engine& engine, ControllerOptions options, Barrie
       barrier_(std::move(barrier)),
       queue_status_(options_.queue_status_interval),
       pending_turns_(Pace(options_.pending_interval, options_.pending_burst)),
+      window_(options_.elastic_window),
       events_(options_.event_source) {}
 
 void Controller::Impl::on_object(ResourceKind kind, ChangeKind change, const kube::Json& object,
@@ -277,6 +279,7 @@ void Controller::Impl::succeeded(const InFlight& what, const kube::Json& body, I
       }
       break;
     case WriteKind::kUngatePod:
+    case WriteKind::kTellPlaced:
     case WriteKind::kUnfinalizePod:
     case WriteKind::kAnnounceEviction:
       if (has_object && pods_.find(answered_uid) != nullptr) upsert_pod(body, now);
@@ -479,6 +482,8 @@ std::optional<Instant> Controller::Impl::next_wakeup() const {
 
 const ControllerStats& Controller::Impl::stats() const {
   stats_.writes = outbox_.counts();
+  stats_.gangs_held = window_.open_gangs();
+  stats_.gangs_waiting = window_.waiting_gangs();
   return stats_;
 }
 

@@ -100,6 +100,7 @@ enum class WriteKind {
   kRestore,      ///< The template as the user wrote it.
   kForgetStart,  ///< The start time of an owner that stands still, see OwnerKind::start_time.
   kUngatePod,
+  kTellPlaced,  ///< To a pod: its gang, which was held, has its nodes.
   kUnfinalizePod,
   kDeletePod,
   kAnnounceEviction,  ///< To a pod: when it goes.
@@ -151,6 +152,8 @@ struct ControllerOptions {
   kube::ResourceRules resource_rules;
   /// Longest wait at the commit barrier, from the admission's write.
   Duration barrier_timeout = std::chrono::seconds(2);
+  /// So many pods of held elastic gangs at once (elastic_window.hpp).
+  std::int64_t elastic_window = 64;
   /// How long a workload is pending before that is written down: most start sooner.
   Duration pending_delay = std::chrono::seconds(1);
   /// Of those writes so many at once, then one per interval (pending_turns.hpp).
@@ -176,6 +179,8 @@ struct ControllerStats {
   std::uint64_t barrier_timeouts = 0;  ///< Starts that went on without its leave.
   std::uint64_t gangs_torn = 0;        ///< Gangs evicted since the scheduler preempted a member.
   std::uint64_t pods_replaced = 0;
+  std::uint64_t gangs_held = 0;     ///< Now: elastic gangs whose pods wait for nodes.
+  std::uint64_t gangs_waiting = 0;  ///< Now: those whose pods are not created for now.
   std::uint64_t events_dropped = 0;  ///< Over the rate limit.
 };
 

@@ -385,6 +385,12 @@ void Controller::Impl::feed_workload(WorkloadEntry& entry, Instant now) {
   if (spec.admission && (entry.admit || entry.writing)) {
     spec.admission = entry.admit ? *entry.admit : *entry.writing;
   }
+  if (const OwnerState* const owner = owner_of(entry); owner != nullptr && spec.admission) {
+    const std::vector<engine::PodSetAssignment>& assigned = spec.admission->pod_sets;
+    spec.uncreated =
+        owner->suspended && std::any_of(assigned.begin(), assigned.end(),
+                                        [](const auto& pod_set) { return pod_set.lacks_plan(); });
+  }
   if (entry.fed == spec) return;
   // What was decided about other pods is not worth writing.
   const bool overtaken = entry.admit && entry.fed && !is_reserved(*entry.object) &&

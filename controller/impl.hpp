@@ -11,9 +11,11 @@
 //   owner_flow.cpp    suspendable owners: create, follow, start, stop, restore
 //   pod_flow.cpp      plain pods
 //   grace.cpp         time for a checkpoint before an evicted workload stops
+//   held_flow.cpp     elastic gangs that wait for nodes
 //   members.cpp       gangs that something outside tore, pods that cannot follow their plan
 
 #include "controller/controller.hpp"
+#include "controller/elastic_window.hpp"
 #include "controller/event_log.hpp"
 #include "controller/kinds.hpp"
 #include "controller/outbox.hpp"
@@ -204,6 +206,14 @@ class Controller::Impl {
   /// Tells the running members, one write at a time. False: it is over, or there is none.
   [[nodiscard]] bool wait_for_checkpoint(WorkloadEntry& entry, Instant now);
 
+  // held_flow.cpp
+  /// Call when anything about the workload changed.
+  void update_window(const WorkloadEntry& entry);
+  /// Its pods may exist: it does not wait for nodes, or it is its turn to wait with them.
+  [[nodiscard]] bool may_be_created(const WorkloadEntry& entry) const;
+  /// Tells members that were refused while their gang was held, one write at a time.
+  void tell_placed(WorkloadEntry& entry, Instant now);
+
   // members.cpp
   void watch_members(WorkloadEntry& entry, const OwnerState& owner, Instant now);
   /// The member that kube-scheduler preempted under the present admission; nullptr: none.
@@ -245,6 +255,7 @@ class Controller::Impl {
   Outbox outbox_;
   QueueStatus queue_status_;
   PendingTurns pending_turns_;
+  ElasticWindow window_;
   EventLog events_;
   bool hook_answers_ = true;
   bool more_to_settle_ = false;

@@ -68,6 +68,7 @@ void Controller::Impl::watch_members(WorkloadEntry& entry, const OwnerState& own
   take_back_released(entry);
   if (!entry.in_flight) replace_misplaced(entry, owner, now);
   if (!entry.in_flight) watch_missing_nodes(entry, now);
+  if (!entry.in_flight) tell_placed(entry, now);
 }
 
 const PreemptedMember* Controller::Impl::torn_member(const WorkloadEntry& entry) const {

@@ -36,6 +36,8 @@ using kube::kPodGroupLabel;
 
 // muster.dev: what muster adds.
 inline constexpr const char* kCapacityAnnotation = "muster.dev/capacity";
+/// On the pods of a gang that was held: when it got its nodes.
+inline constexpr const char* kPlacedAnnotation = "muster.dev/placed";
 /// On the pods of an evicted workload: when they go.
 inline constexpr const char* kEvictAtAnnotation = "muster.dev/evict-at";
 

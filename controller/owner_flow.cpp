@@ -178,9 +178,9 @@ void Controller::Impl::reconcile_owner(WorkloadEntry& entry, const OwnerState& o
   if (follow_owner(entry, owner)) return;
   if (reserved && !entry.admit && !kube::is_true(entry.object->conditions, "Admitted")) {
     // Reserved by a former controller that did not get to the end.
-    return patch_workload(
-        entry, WriteKind::kAdmit,
-        admit_patch(*entry.object, *entry.object->admission, "The workload is admitted", now));
+    return patch_workload(entry, WriteKind::kAdmit,
+                          admit_patch(*entry.object, *entry.object->admission,
+                                      "The workload is admitted", engine_.is_held(entry.key), now));
   }
   if (entry.admit) return write_admission(entry, now);
   if (write_reclaimable(entry, owner, now)) return;
@@ -339,7 +339,7 @@ void Controller::Impl::stop_owner(WorkloadEntry& entry, const OwnerState& owner,
 void Controller::Impl::start_owner(WorkloadEntry& entry, const OwnerState& owner, Instant now) {
   // Pods of a former start must be on their way out, and the template free to be changed.
   if (!owner.templates_mutable() || has_live_member(entry)) return;
-  if (!may_start(entry, now)) return;
+  if (!may_be_created(entry) || !may_start(entry, now)) return;
   Json changes = with_path(Json::object({}), owner.kind->suspend, Json::boolean(false));
   for (std::size_t i = 0; i < owner.pod_sets.size(); ++i) {
     const OwnerPodSet& pod_set = owner.pod_sets[i];

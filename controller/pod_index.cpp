@@ -53,6 +53,9 @@ PodRecord make_record(const kube::Pod& pod, const kube::Json& object) {
   if (record.node.empty()) record.pins = pod.pins();
   record.finalizers = pod.meta.finalizers;
   if (const std::string* at = pod.meta.find_annotation(kEvictAtAnnotation)) record.evict_at = *at;
+  record.placed = pod.meta.find_annotation(kPlacedAnnotation) != nullptr;
+  const kube::Condition* scheduled = kube::find_condition(pod.conditions, "PodScheduled");
+  record.unschedulable = scheduled != nullptr && scheduled->status == "False";
   const kube::Condition* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget");
   if (disrupted != nullptr && disrupted->status == "True" &&
       disrupted->reason == "PreemptionByScheduler") {

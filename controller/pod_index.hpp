@@ -43,6 +43,8 @@ struct PodRecord {
   /// Kept for plain pods that were not started yet (they are patched), absent else.
   kube::Json object;
   Boxed<kube::ObjectMeta> meta;  ///< Of plain pods only.
+  bool unschedulable = false;  ///< kube-scheduler found no node for it (PodScheduled is False).
+  bool placed = false;         ///< Carries kPlacedAnnotation.
   bool delete_sent = false;
   /// Its owner is there and does not own it any more: somebody took the reference away.
   bool released = false;

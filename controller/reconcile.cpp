@@ -52,6 +52,7 @@ bool is_warning(engine::PendingReason reason) {
 }  // namespace
 
 void Controller::Impl::reconcile(WorkloadEntry& entry, Instant now) {
+  update_window(entry);
   if (must_wait(entry, now)) return;
   at_barrier_.erase(entry.key);
   if (std::exchange(entry.eviction_refused, false)) send(engine::EvictionRefused{entry.key}, now);
@@ -187,11 +188,12 @@ void Controller::Impl::patch_workload(WorkloadEntry& entry, WriteKind kind, cons
 
 void Controller::Impl::write_admission(WorkloadEntry& entry, Instant now) {
   const kube::WorkloadAdmission admission = to_admission(*entry.admit, lookup());
+  const bool held = engine_.is_held(entry.key);
   if (is_reserved(*entry.object)) {
-    patch_workload(entry, WriteKind::kReplan, replan_patch(*entry.object, admission));
+    patch_workload(entry, WriteKind::kReplan, replan_patch(*entry.object, admission, held, now));
   } else {
     patch_workload(entry, WriteKind::kAdmit,
-                   admit_patch(*entry.object, admission, entry.admit_message, now));
+                   admit_patch(*entry.object, admission, entry.admit_message, held, now));
   }
   entry.writing = std::exchange(entry.admit, std::nullopt);
   entry.barrier_held = false;

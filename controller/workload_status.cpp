@@ -15,6 +15,8 @@ constexpr std::size_t kMaxMessage = 32'768;
 constexpr std::string_view kPreviously = "Previously: ";
 constexpr std::string_view kAt = " [at ";
 constexpr std::size_t kMaxSuffix = 64;
+/// Whether a gang that was admitted without nodes has them; absent: it never lacked them.
+constexpr std::string_view kPlaced = "muster.dev/Placed";
 
 /// A workload's conditions on their way to the next write.
 class Conditions {
@@ -38,6 +40,16 @@ class Conditions {
     found->message = message.substr(0, kMaxMessage);
     found->observed_generation = generation_;
     return *this;
+  }
+
+  /// Whether a gang waits for nodes. One that never did has no such condition.
+  Conditions& set_placed(bool held) {
+    if (held) {
+      return set(kPlaced, false, "WaitingForCapacity",
+                 "The gang waits for nodes for all of its pods");
+    }
+    if (kube::find_condition(list_, kPlaced) == nullptr) return *this;
+    return set(kPlaced, true, "Placed", "All pods of the gang have their nodes");
   }
 
   /// True -> False, keeping what it said.
@@ -80,9 +92,10 @@ std::string_view pending_reason_after(std::string_view eviction) {
 }  // namespace
 
 Json admit_patch(const kube::Workload& workload, const kube::WorkloadAdmission& admission,
-                 const std::string& message, Instant now) {
+                 const std::string& message, bool held, Instant now) {
   Conditions conditions(workload, now);
-  conditions.set("QuotaReserved", true, "QuotaReserved", message)
+  conditions.set_placed(held)
+      .set("QuotaReserved", true, "QuotaReserved", message)
       .set("Admitted", true, "Admitted", "The workload is admitted")
       .flip("Evicted", "QuotaReserved")
       .flip("Preempted", "QuotaReserved");
@@ -90,8 +103,15 @@ Json admit_patch(const kube::Workload& workload, const kube::WorkloadAdmission& 
                                        {"conditions", conditions.json()}}));
 }
 
-Json replan_patch(const kube::Workload& workload, const kube::WorkloadAdmission& admission) {
-  return patch(workload, Json::object({{"admission", kube::encode_admission(admission)}}));
+Json replan_patch(const kube::Workload& workload, const kube::WorkloadAdmission& admission,
+                  bool held, Instant now) {
+  const Json encoded = kube::encode_admission(admission);
+  if (!held && kube::find_condition(workload.conditions, kPlaced) == nullptr) {
+    return patch(workload, Json::object({{"admission", encoded}}));
+  }
+  Conditions conditions(workload, now);
+  conditions.set_placed(held);
+  return patch(workload, Json::object({{"admission", encoded}, {"conditions", conditions.json()}}));
 }
 
 Json reclaim_patch(const kube::Workload& workload,
@@ -124,6 +144,9 @@ Json release_patch(const kube::Workload& workload, std::optional<Instant> requeu
       .set("Admitted", false, "NoReservation", "The workload has no reservation")
       .set("Requeued", requeued, reason,
            requeued ? "Back in its queue" : "Held back after eviction");
+  if (kube::find_condition(workload.conditions, kPlaced) != nullptr) {
+    conditions.set(kPlaced, false, "NoReservation", "The workload has no reservation");
+  }
   Json requeue_state;
   if (requeue_at) {
     requeue_state = Json::object({{"count", Json::number(workload.requeue_count + 1)},

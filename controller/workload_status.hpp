@@ -14,13 +14,15 @@
 namespace muster::controller {
 
 /// Quota reserved and admitted, in one write; Evicted and Preempted of a former life flip to False.
+/// `held`: the gang waits for nodes (engine/elastic.hpp), condition muster.dev/Placed is False.
 [[nodiscard]] kube::Json admit_patch(const kube::Workload& workload,
                                      const kube::WorkloadAdmission& admission,
-                                     const std::string& message, Instant now);
+                                     const std::string& message, bool held, Instant now);
 
-/// A new plan; conditions stay.
+/// A new plan; conditions stay, but for muster.dev/Placed of a gang that is or was held.
 [[nodiscard]] kube::Json replan_patch(const kube::Workload& workload,
-                                      const kube::WorkloadAdmission& admission);
+                                      const kube::WorkloadAdmission& admission, bool held,
+                                      Instant now);
 
 /// Pods by pod set that ended well and need nothing any more.
 [[nodiscard]] kube::Json reclaim_patch(const kube::Workload& workload,

@@ -1,6 +1,7 @@
 #include "engine/engine.hpp"
 
 #include "base/overloaded.hpp"
+#include "engine/elastic.hpp"
 #include "engine/invariants.hpp"
 #include "engine/look_ahead.hpp"
 #include "engine/pass.hpp"
@@ -64,6 +65,7 @@ Effects Engine::settle(Instant now) {
       state_->queues_dirty = true;
     }
     repair_plans(*state_, effects.list);
+    place_held(*state_, effects.list);
     pass_ = std::make_unique<Pass>(*state_, now);
   }
   // The next pass begins at the front again. Where events never pause, it gets further each time:
@@ -219,6 +221,7 @@ void Engine::upsert_workload(const WorkloadSpec& spec, Instant now) {
   }
   if (known != nullptr && known->spec == spec) return;
   const bool arrives = known == nullptr || decided_otherwise(known->spec, spec);
+  if (known != nullptr && known->spec.uncreated != spec.uncreated) s.want_pass();
   WorkloadRecord& record = s.upsert_record(spec);
   if (arrives) {
     record.arrived = s.passed_once ? MaybeInstant(now) : spec.created;
@@ -288,6 +291,11 @@ std::shared_ptr<const Snapshot> Engine::publish() {
 
 std::vector<LargestGang> Engine::largest_gangs() const {
   return engine::largest_gangs(*state_);
+}
+
+bool Engine::is_held(const WorkloadKey& key) const {
+  const WorkloadRecord* record = state_->find(key);
+  return record != nullptr && engine::is_held(*state_, *record);
 }
 
 std::optional<Explanation> Engine::explanation(const WorkloadKey& key) const {

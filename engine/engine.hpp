@@ -41,6 +41,8 @@ class Engine {
   [[nodiscard]] std::shared_ptr<const Snapshot> publish();
 
   /// The last verdict on a pending workload; nothing when it is not pending or not looked at yet.
+  /// An admitted gang that waits for nodes as a whole (elastic.hpp).
+  [[nodiscard]] bool is_held(const WorkloadKey& key) const;
   [[nodiscard]] std::optional<Explanation> explanation(const WorkloadKey& key) const;
   /// The same, between passes also with whose end would make room (NodesShortfall::after): a
   /// search, for when somebody reads it.

@@ -74,6 +74,9 @@ void check_nodes(const State& state, std::vector<std::string>& violations) {
     ++counts.at(*pod.slot);
   }
   for (const auto& [key, record] : state.workloads) {
+    for (const PlannedSlots& entry : record.kept) {
+      totals[entry.node].planned.add(record.per_pod[entry.pod_set], entry.slots);
+    }
     for (std::size_t i = 0; i < record.plan.size(); ++i) {
       const PlannedSlots& entry = record.plan[i];
       totals[entry.node].planned.add(record.per_pod[entry.pod_set], entry.slots);

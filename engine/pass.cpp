@@ -1,5 +1,6 @@
 #include "engine/pass.hpp"
 
+#include "engine/elastic.hpp"
 #include "engine/planner.hpp"
 #include "engine/trial.hpp"
 
@@ -560,6 +561,8 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
     }
   }
   effects.emplace_back(std::move(effect));
+  // It waits for nodes: those behind it must not take the ones that there are.
+  if (state_.unplanned.contains(record.spec.key)) place_held(state_, effects);
 }
 
 void Pass::await(WorkloadRecord& record, const std::vector<Victim>& victims,

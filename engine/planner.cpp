@@ -175,57 +175,74 @@ tl::expected<topology::Placement, topology::Unplaceable> place_one(
   return tl::unexpected(std::move(why));
 }
 
-}  // namespace
-
-bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
-               NodesShortfall* why) {
-  std::vector<topology::NodeUse> assumed;
+/// Plans pods that are placed at once beside what is `assumed`, to which it adds what they take.
+bool place_next(State& state, const WorkloadSpec& workload, const PlacedTogether& next,
+                PlacementScope& scope, Admission& admission,
+                std::vector<topology::NodeUse>& assumed, NodesShortfall* why) {
   const auto assume = [&](topology::NodeIndex node, Resources amount) {
     if (state.options.peer.earlier_are_no_pods) amount.set(ResourceTable::kPods, Amount());
     assumed.push_back({node, std::move(amount)});
   };
+  PodSetAssignment& assignment = admission.pod_sets[next.pod_set];
+  topology::PlaceRequest& request = scope.request;
+  request.assumed = assumed;
+  if (next.leader) {
+    admission.pod_sets[*next.leader].topology = scope.topology;
+    const PodSetSpec& leader = workload.pod_sets[*next.leader];
+    request.leader = Resources::from_request(leader.node_requests, state.resources);
+    request.leader_nodes = scope_of(state, leader, admission.pod_sets[*next.leader]).request.nodes;
+    request.leader_nodes.levels.clear();
+  }
+  if (scope.topology) {
+    request.count = whole_slices(workload.pod_sets[next.pod_set], assignment.count);
+  }
+  const auto placed = place_one(state, request);
+  if (!placed) {
+    if (why != nullptr) {
+      *why = shortfall_of(state, workload.pod_sets[next.pod_set], assignment, placed.error());
+    }
+    return false;
+  }
+  std::int64_t left = assignment.count;
+  for (const topology::NodeShare& share : *placed) {
+    const NodeName& name = state.fleet.name(share.node);
+    if (const std::int64_t count = std::min(share.count, left); count > 0) {
+      assignment.nodes.push_back(NodeCount{name, count});
+      assume(share.node, request.per_pod.times(count));
+      left -= count;
+    }
+    if (share.leader) {
+      PodSetAssignment& leader = admission.pod_sets[*next.leader];
+      leader.nodes = {NodeCount{name, 1}};
+      assume(share.node, *request.leader);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
+               NodesShortfall* why) {
   for (PodSetAssignment& assignment : admission.pod_sets) assignment.nodes.clear();
+  std::vector<std::pair<PlacedTogether, PlacementScope>> fixed;
+  std::vector<std::pair<PlacedTogether, PlacementScope>> elastic;
   for (const PlacedTogether& next : placed_together(state, workload, admission)) {
     PodSetAssignment& assignment = admission.pod_sets[next.pod_set];
     // Pods that get no flavor (nothing asked that is counted) are the scheduler's business.
     if (assignment.flavors.empty() || assignment.count <= 0) continue;
     PlacementScope scope = scope_of(state, workload.pod_sets[next.pod_set], assignment);
     assignment.topology = scope.topology;
-    topology::PlaceRequest& request = scope.request;
-    request.assumed = assumed;
-    if (next.leader) {
-      admission.pod_sets[*next.leader].topology = scope.topology;
-      const PodSetSpec& leader = workload.pod_sets[*next.leader];
-      request.leader = Resources::from_request(leader.node_requests, state.resources);
-      request.leader_nodes =
-          scope_of(state, leader, admission.pod_sets[*next.leader]).request.nodes;
-      request.leader_nodes.levels.clear();
-    }
-    if (scope.topology) {
-      request.count = whole_slices(workload.pod_sets[next.pod_set], assignment.count);
-    }
-    const auto placed = place_one(state, request);
-    if (!placed) {
-      if (scope.elastic) continue;
-      if (why != nullptr) {
-        *why = shortfall_of(state, workload.pod_sets[next.pod_set], assignment, placed.error());
-      }
-      return false;
-    }
-    std::int64_t left = assignment.count;
-    for (const topology::NodeShare& share : *placed) {
-      const NodeName& name = state.fleet.name(share.node);
-      if (const std::int64_t count = std::min(share.count, left); count > 0) {
-        assignment.nodes.push_back(NodeCount{name, count});
-        assume(share.node, request.per_pod.times(count));
-        left -= count;
-      }
-      if (share.leader) {
-        PodSetAssignment& leader = admission.pod_sets[*next.leader];
-        leader.nodes = {NodeCount{name, 1}};
-        assume(share.node, *request.leader);
-      }
-    }
+    (scope.elastic ? elastic : fixed).emplace_back(next, std::move(scope));
+  }
+  std::vector<topology::NodeUse> assumed;
+  for (auto& [next, scope] : fixed) {
+    if (!place_next(state, workload, next, scope, admission, assumed, why)) return false;
+  }
+  for (auto& [next, scope] : elastic) {
+    if (place_next(state, workload, next, scope, admission, assumed, nullptr)) continue;
+    for (const auto& entry : elastic) admission.pod_sets[entry.first.pod_set].nodes.clear();
+    break;
   }
   return true;
 }

@@ -19,8 +19,8 @@ struct PlacementScope {
                                       const PodSetAssignment& assignment);
 
 /// Plans all pod sets of an admission whose flavors are chosen; false when the nodes do not suffice
-/// (then `why`, if given, says what is short). Pod sets on elastic flavors are planned where
-/// possible and never fail.
+/// (then `why`, if given, says what is short). Pod sets on elastic flavors never fail: they are
+/// planned when all of them fit, and otherwise none of them is.
 [[nodiscard]] bool place_all(State& state, const WorkloadSpec& workload, Admission& admission,
                              NodesShortfall* why);
 

@@ -1,5 +1,6 @@
 #include "engine/publisher.hpp"
 
+#include "engine/elastic.hpp"
 #include "engine/slots.hpp"
 #include "quota/fair_share.hpp"
 
@@ -140,6 +141,7 @@ std::shared_ptr<const WorkloadView> view_of(const State& state, const WorkloadRe
   view->queue_name = record.spec.queue_name;
   view->phase = phase_of(record.phase);
   view->total_pods = record.total_pods();
+  view->held = is_held(state, record);
   for (std::size_t i = 0; i < record.spec.pod_sets.size(); ++i) {
     const PodSetSpec& pod_set = record.spec.pod_sets[i];
     PodSetView out;
@@ -208,6 +210,9 @@ std::shared_ptr<const Snapshot> Publisher::publish(State& state) {
   if (!next->resources || next->resources->size() != state.resources.size()) {
     next->resources = std::make_shared<const ResourceTable>(state.resources);
   }
+  next->holds_gangs =
+      std::any_of(state.unplanned.begin(), state.unplanned.end(),
+                  [&](const WorkloadKey& key) { return is_held(state, state.workloads.at(key)); });
   if (!state.dirty_nodes.empty() || !next->node_index) publish_nodes(state, *next);
   if (!state.dirty_owners.empty()) publish_workloads(state, *next);
   if (state.queues_dirty || !next->queues) next->queues = view_of_queues(state);

@@ -70,6 +70,7 @@ struct WorkloadView {
   WorkloadPhase phase = WorkloadPhase::kPending;
   std::vector<PodSetView> pod_sets;
   std::int64_t total_pods = 0;  ///< More than one: a gang.
+  bool held = false;            ///< Admitted, and waits for nodes as a whole: elastic.hpp.
 };
 
 /// Where a LocalQueue leads and what could ever be had there.
@@ -128,6 +129,8 @@ class Snapshot {
 
   /// Grows with every publication.
   std::uint64_t generation = 0;
+  /// A gang is held (elastic.hpp): what becomes free may be kept for it.
+  bool holds_gangs = false;
   std::shared_ptr<const ResourceTable> resources;
   /// Position of a node in `node_chunks` (chunk = position / kChunkNodes). Removed nodes are
   /// absent.

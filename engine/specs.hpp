@@ -219,6 +219,9 @@ struct PodSetAssignment {
   ResourceList usage;            ///< Total over `count` pods, quota view.
   std::vector<NodeCount> nodes;  ///< Empty: no plan (an elastic gang that does not fit).
   bool topology = false;         ///< The flavor has a topology (for reports).
+
+  /// It has pods and flavors, and no nodes.
+  [[nodiscard]] bool lacks_plan() const { return count > 0 && !flavors.empty() && nodes.empty(); }
   bool operator==(const PodSetAssignment&) const = default;
 };
 
@@ -261,6 +264,8 @@ struct WorkloadSpec {
 
   Boxed<Admission> admission;      ///< status.admission with QuotaReserved=True.
   bool admitted = false;           ///< Condition Admitted=True.
+  /// Admitted without a plan, and its pods are not created: no autoscaler sees them (elastic.hpp).
+  bool uncreated = false;
   MaybeInstant quota_reserved_at;  ///< Absent while reserved: now.
   bool evicted = false;            ///< Condition Evicted=True: pods are on their way out.
   MaybeInstant requeue_at;         ///< Not considered before.

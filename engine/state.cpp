@@ -477,10 +477,39 @@ void State::charge_plan(WorkloadRecord& record) {
       touch_node(node);
     }
   }
+  const std::vector<PodSetAssignment>& assigned = record.admission->pod_sets;
+  if (record.total_pods() > 1 &&
+      std::any_of(assigned.begin(), assigned.end(),
+                  [](const PodSetAssignment& pod_set) { return pod_set.lacks_plan(); })) {
+    unplanned.insert(record.spec.key);
+  }
   seat_pods(record);
 }
 
+void State::keep(WorkloadRecord& record, std::vector<PlannedSlots> slots) {
+  if (record.kept == slots) return;
+  for (const PlannedSlots& entry : record.kept) {
+    fleet.release(entry.node, topology::UseKind::kPlanned, record.per_pod[entry.pod_set],
+                  entry.slots);
+    touch_node(entry.node);
+  }
+  if (!record.kept.empty()) want_pass();
+  record.kept = std::move(slots);
+  for (const PlannedSlots& entry : record.kept) {
+    fleet.charge(entry.node, topology::UseKind::kPlanned, record.per_pod[entry.pod_set],
+                 entry.slots);
+    touch_node(entry.node);
+  }
+  if (record.kept.empty()) {
+    keepers.erase(record.spec.key);
+  } else {
+    keepers.insert(record.spec.key);
+  }
+}
+
 void State::release_plan(WorkloadRecord& record) {
+  keep(record, {});
+  unplanned.erase(record.spec.key);
   plans_of_unknown.erase(record.spec.key);
   const auto members = pods_by_owner.find(record.spec.owner_uid);
   if (members != pods_by_owner.end()) {

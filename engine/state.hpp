@@ -14,7 +14,8 @@
 // Assumed, Reserved and Evicting hold quota and the slots of the plan. Numbered invariants, checked
 // by check_invariants():
 //   1. Usage of the quota tree is the sum over workloads that hold quota, in their ClusterQueue.
-//   2. Per node, planned use is the sum over slots of plans, foreign use the sum over pods that sit
+//   2. Per node, planned use is the sum over slots of plans and kept ones, foreign use the sum over
+//   pods that sit
 //      in no slot (plus what a pod in a slot asks beyond the slot).
 //   3. A slot is claimed by at most one pod; claims never exceed slots.
 //   4. What is charged follows from the objects and the names that nodes offered so far, whichever
@@ -53,6 +54,7 @@ struct PlannedSlots {
   std::size_t pod_set = 0;
   std::int64_t slots = 0;
   std::int64_t claimed = 0;  ///< Taken by bound pods.
+  bool operator==(const PlannedSlots&) const = default;
 };
 
 struct PendingClass;
@@ -79,6 +81,8 @@ struct WorkloadRecord {
   std::optional<quota::NodeIndex> charged_to;
   quota::FrAmounts charged;
   std::vector<PlannedSlots> plan;
+  /// Room on nodes for slots that have no plan yet, charged as if it were one (elastic.hpp).
+  std::vector<PlannedSlots> kept;
   std::vector<Resources> per_pod;  ///< By pod set, node view; names that State::resources knows.
 
   MaybeInstant evicting_since;  ///< While Evicting; nothing: longer than we know.
@@ -207,6 +211,8 @@ class State {
   std::set<WorkloadKey> plans_of_unknown;            ///< Holding quota.
   std::map<ClusterQueueName, RecordsByKey> holders;  ///< Holding quota, by queue.
   RecordsByKey evicting;
+  std::set<WorkloadKey> unplanned;    ///< Gangs that hold quota, with a pod set that lacks a plan.
+  std::set<WorkloadKey> keepers;      ///< Those with WorkloadRecord::kept.
   std::set<WorkloadKey> deactivated;  ///< Holding quota with spec.active false.
   /// Holding quota, and their plans may have slots of pods that ended well.
   std::set<WorkloadKey> shrinking;
@@ -292,6 +298,8 @@ class State {
   void want_pass() { wants_pass = look_at_all = true; }
   /// Tells the usage history of every workload that changed since the last call.
   void sync_usage(Instant now);
+  /// Replaces what is kept for a workload that holds quota.
+  void keep(WorkloadRecord& record, std::vector<PlannedSlots> slots);
   /// Replaces the plan only; quota stays.
   void change_plan(WorkloadRecord& record, const Admission& admission);
   /// Files the record under its queue and class, or takes it out, as its phase says.

@@ -5,9 +5,11 @@ namespace muster::engine {
 void each_use(
     const State& state, const WorkloadRecord& record,
     const std::function<void(topology::NodeIndex, topology::UseKind, const Resources&)>& visit) {
-  for (const PlannedSlots& entry : record.plan) {
-    visit(entry.node, topology::UseKind::kPlanned,
-          record.per_pod[entry.pod_set].times(entry.slots));
+  for (const auto* slots : {&record.plan, &record.kept}) {
+    for (const PlannedSlots& entry : *slots) {
+      visit(entry.node, topology::UseKind::kPlanned,
+            record.per_pod[entry.pod_set].times(entry.slots));
+    }
   }
   const auto members = state.pods_by_owner.find(record.spec.owner_uid);
   if (members == state.pods_by_owner.end()) return;
@@ -56,16 +58,20 @@ void Trial::remove_plans() {
 
 void Trial::remove(const Hold& hold) {
   discharge(hold.queue, hold.amounts);
-  for (const topology::NodeUse& use : hold.room) {
-    state_.fleet.release(use.node, topology::UseKind::kPlanned, use.amount, 1, &use_log_);
-  }
+  for (const topology::NodeUse& use : hold.room) release(use);
 }
 
 void Trial::put_back(const Hold& hold) {
   charge(hold.queue, hold.amounts);
-  for (const topology::NodeUse& use : hold.room) {
-    state_.fleet.charge(use.node, topology::UseKind::kPlanned, use.amount, 1, &use_log_);
-  }
+  for (const topology::NodeUse& use : hold.room) charge(use);
+}
+
+void Trial::charge(const topology::NodeUse& use) {
+  state_.fleet.charge(use.node, topology::UseKind::kPlanned, use.amount, 1, &use_log_);
+}
+
+void Trial::release(const topology::NodeUse& use) {
+  state_.fleet.release(use.node, topology::UseKind::kPlanned, use.amount, 1, &use_log_);
 }
 
 void Trial::charge(quota::NodeIndex queue, const quota::FrAmounts& amounts) {

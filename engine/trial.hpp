@@ -9,7 +9,8 @@
 
 namespace muster::engine {
 
-/// What the workload has charged to nodes: the slots of its plan, and its pods outside of them.
+/// What the workload has charged to nodes: the slots of its plan, what is kept for it, and its pods
+/// outside of both.
 void each_use(
     const State& state, const WorkloadRecord& record,
     const std::function<void(topology::NodeIndex, topology::UseKind, const Resources&)>& visit);
@@ -41,6 +42,9 @@ class Trial {
   /// What is held for somebody is free, and is held again.
   void remove(const Hold& hold);
   void put_back(const Hold& hold);
+  /// Something takes planned room on a node, or gives it back.
+  void charge(const topology::NodeUse& use);
+  void release(const topology::NodeUse& use);
   /// Something takes quota in a queue.
   void charge(quota::NodeIndex queue, const quota::FrAmounts& amounts);
   void discharge(quota::NodeIndex queue, const quota::FrAmounts& amounts);

@@ -52,7 +52,7 @@ FilterResult filter_unplanned(const kube::Pod& pod, std::span<const std::string_
   result.passed.reserve(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const FoundNode found = finder.find(nodes[i]);
-    if (found.node != nullptr && !yielded_to && !check.fits(found)) {
+    if (!yielded_to && !check.fits(found)) {
       result.refused.emplace_back(i, Refusal::kRoomIsPlanned);
       continue;
     }
@@ -114,6 +114,7 @@ std::optional<Refusal> refusal_of(const Membership& membership) {
       break;
   }
   if (membership.pod_set == nullptr) return Refusal::kNoFreeSlot;
+  if (membership.workload->held) return Refusal::kGangIsHeld;
   return std::nullopt;
 }
 
@@ -131,6 +132,8 @@ std::string_view to_string(Refusal refusal) {
       return "muster: its workload is being evicted";
     case Refusal::kWorkloadIsOver:
       return "muster: its workload has finished";
+    case Refusal::kGangIsHeld:
+      return "muster: its gang waits for nodes for all of its pods";
   }
   return "muster: refused";
 }
@@ -138,7 +141,12 @@ std::string_view to_string(Refusal refusal) {
 FilterResult filter(const kube::Pod& pod, std::span<const std::string_view> nodes,
                     const Snapshot& snapshot, Ledger& ledger, Instant now) {
   FilterResult result = judge(pod, nodes, snapshot, ledger, now);
-  if (result.passed.empty() && !nodes.empty()) remember_refusal(pod, nodes, snapshot, ledger);
+  // The controller wakes the members of a gang that was held: not before the plan is safe.
+  const bool held =
+      !result.refused.empty() && result.refused.front().second == Refusal::kGangIsHeld;
+  if (result.passed.empty() && !nodes.empty() && !held) {
+    remember_refusal(pod, nodes, snapshot, ledger);
+  }
   return result;
 }
 

@@ -25,6 +25,7 @@ enum class Refusal {
   kNotAdmitted,     ///< Its workload waits.
   kBeingEvicted,    ///< Its workload is on its way out.
   kWorkloadIsOver,  ///< Its workload has finished.
+  kGangIsHeld,      ///< Its gang waits until there are nodes for all of its pods.
 };
 [[nodiscard]] std::string_view to_string(Refusal refusal);
 

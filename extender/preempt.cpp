@@ -1,5 +1,6 @@
 #include "extender/preempt.hpp"
 
+#include "extender/filter.hpp"
 #include "extender/membership.hpp"
 #include "extender/room.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 using engine::NodeView;
 using engine::PodView;
 using engine::Snapshot;
-using engine::WorkloadPhase;
 using engine::WorkloadView;
 
 /// What the death of a candidate's victims would mean.
@@ -52,9 +52,7 @@ Toll toll_of(const PreemptionCandidate& candidate, const NodeView& node, const S
 bool may_preempt_on(const Membership& membership, const std::optional<NodeName>& slot,
                     std::string_view node) {
   if (!membership.workload) return true;
-  if (membership.workload->phase != WorkloadPhase::kAdmitted || membership.pod_set == nullptr) {
-    return false;
-  }
+  if (refusal_of(membership)) return false;
   return !has_plan(membership) || (slot && slot->value() == node);
 }
 

@@ -39,8 +39,13 @@ RoomCheck::RoomCheck(const kube::Pod& pod, const Snapshot& snapshot,
       open_(std::move(open)) {}
 
 bool RoomCheck::fits(const FoundNode& found, const Resources& freed) const {
-  if (!found.table->has_plan(found.row)) return true;
+  if (found.node == nullptr) return !snapshot_.holds_gangs;
   const NodeView& node = *found.node;
+  if (snapshot_.holds_gangs) {
+    if (!node.usable || request_[ResourceTable::kUnoffered] > Amount()) return false;
+  } else if (!found.table->has_plan(found.row)) {
+    return true;
+  }
   // Nominated here, the pod is counted as foreign already: not twice.
   const PodView* const self =
       found.table->has_nominated(found.row) ? find_pod(node, pod_) : nullptr;

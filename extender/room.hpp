@@ -25,7 +25,9 @@ class RoomCheck {
 
   /// True where the request fits into allocatable − foreign − planned − open answers + freed. On a
   /// node that no plan touches there is nothing to protect: kube-scheduler has checked the room
-  /// itself, with newer knowledge than ours.
+  /// itself, with newer knowledge than ours. But while a gang is held, what it knows of and we do
+  /// not (a new node, a pod that ended) may be what is to be kept for that gang: then only the room
+  /// counts that the snapshot shows.
   [[nodiscard]] bool fits(const FoundNode& found, const Resources& freed = {}) const;
 
   [[nodiscard]] const Resources& request() const { return request_; }

@@ -37,6 +37,7 @@ struct Options {
   bool manage_jobs_without_queue_name = false;
   LabelSelector managed_namespaces;
   engine::Options engine;
+  std::int64_t elastic_window = 64;  ///< As ControllerOptions::elastic_window.
   bool protect_priority = true;
   std::string second_scheduler;  ///< Empty: none.
   std::set<ResourceName> managed_resources;

@@ -189,6 +189,7 @@ class Server {
     config.engine = options_.engine;
     config.controller.default_capacity = default_capacity();
     config.controller.managed_namespaces = options_.managed_namespaces;
+    config.controller.elastic_window = options_.elastic_window;
     config.controller.resource_rules = options_.resource_rules;
     config.controller.on_effect = [this](const engine::Effect& effect, Instant) {
       metrics_.count_effect(effect);
@@ -483,6 +484,8 @@ class Server {
     reading["muster_writes_refused"] = static_cast<double>(stats.writes_refused);
     reading["muster_barrier_waits"] = static_cast<double>(stats.barrier_waits);
     reading["muster_barrier_timeouts"] = static_cast<double>(stats.barrier_timeouts);
+    reading["muster_gangs_held"] = static_cast<double>(stats.gangs_held);
+    reading["muster_gangs_waiting_to_be_held"] = static_cast<double>(stats.gangs_waiting);
     reading["muster_gangs_torn"] = static_cast<double>(stats.gangs_torn);
     reading["muster_pods_replaced"] = static_cast<double>(stats.pods_replaced);
     const extender::LedgerStats ledger = ledger_.stats();

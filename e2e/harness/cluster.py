@@ -51,6 +51,10 @@ class Cluster:
             list(pool.map(self.api.create, objects))
         self._made += objects
 
+    def will_remove(self, *objects: dict) -> None:
+        """Others create them; `clean` takes away those that are there."""
+        self._made += objects
+
     def queue(self, gpus: int, *, cohort: str | None = None, capacity: str | None = "fixed",
               topology: bool = False, **queue_fields) -> tuple[str, str]:
         """A namespace with its own flavor, ClusterQueue and LocalQueue `main`: (namespace, queue).

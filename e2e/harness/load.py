@@ -1,43 +1,27 @@
 """Things that happen while a test looks elsewhere: pods created at a steady rate, bindings recorded."""
 
-import contextlib
-import threading
 import time
 
-from e2e.harness.api import JOBS, Api, ApiError, Reflector
+from e2e.harness.api import JOBS, Api, Reflector
+from e2e.harness.background import Background
 
 
-class Stream(threading.Thread):
+class Stream(Background):
     """Creates make(i) at `rate` a second from enter to exit (or until `limit`)."""
 
     def __init__(self, api: Api, make, rate: float, limit: int = 10_000):
-        super().__init__(daemon=True, name="stream of pods")
+        super().__init__("stream of pods")
         self._api, self._make, self._rate, self._limit = api, make, rate, limit
-        self._stop_asked = threading.Event()
         self.created = 0
-        self.failure: Exception | None = None
 
-    def __enter__(self) -> "Stream":
-        self.start()
-        return self
-
-    def __exit__(self, kind, *_) -> None:
-        self._stop_asked.set()
-        self.join()
-        if self.failure and kind is None:
-            raise self.failure
-
-    def run(self) -> None:
+    def work(self) -> None:
         began = time.monotonic()
-        try:
-            while self.created < self._limit:
-                wait = began + self.created / self._rate - time.monotonic()
-                if self._stop_asked.wait(max(0.0, wait)):
-                    return
-                self._api.create(self._make(self.created))
-                self.created += 1
-        except (ApiError, OSError) as error:
-            self.failure = error
+        while self.created < self._limit:
+            wait = began + self.created / self._rate - time.monotonic()
+            if self.stop_asked.wait(max(0.0, wait)):
+                return
+            self._api.create(self._make(self.created))
+            self.created += 1
 
 
 class Slots:

@@ -469,6 +469,18 @@ bool ModelApi::run_scheduler() {
     if (candidates.empty()) {
       for (const Json& node : list(ResourceKind::kNode)) candidates.push_back(name_of(node));
     }
+    if (extender) {
+      if (refused_[uid_of(pod)] == text(pod.get("metadata", "resourceVersion"))) continue;
+      candidates = extender(pod);
+      if (candidates.empty()) {
+        store(ResourceKind::kPod,
+              with_condition(pod, condition("PodScheduled", false, now_, "Unschedulable")));
+        refused_[uid_of(pod)] = text(get(ResourceKind::kPod, namespace_of(pod), name_of(pod))
+                                         .get("metadata", "resourceVersion"));
+        changed = true;
+        continue;
+      }
+    }
     for (const std::string& candidate : candidates) {
       const Json node = get(ResourceKind::kNode, "", candidate);
       if (!node.present()) continue;

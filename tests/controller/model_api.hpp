@@ -57,6 +57,9 @@ class ModelApi {
   bool run_garbage_collector();
   int grace_steps = 2;
   bool scheduler_on = true;
+  /// What the extender leaves of the nodes for a pod; unset: all of them. A pod that gets none is
+  /// looked at again only when it was changed, as kube-scheduler does.
+  std::function<std::vector<std::string>(const kube::Json& pod)> extender;
   bool job_controller_on = true;
   /// As before Kubernetes 1.36: a stopped Job keeps its start time, and with one its template is
   /// fixed.
@@ -96,6 +99,7 @@ class ModelApi {
 
   std::map<std::string, Stored> objects_;         // by path
   std::map<std::string, int> dying_;              // pod path -> calls left
+  std::map<std::string, std::string> refused_;    // pod uid -> its version then
   std::map<std::string, std::int64_t> failures_;  // job uid -> pods counted as failed
   std::vector<WatchEvent> changes_;
   std::vector<kube::Json> events_;

@@ -172,7 +172,14 @@ std::vector<Case> cases() {
        member_pod("g-0", "g", 0),
        {"n1"},
        {}},
-      {"a member of an elastic gang without a plan is like a foreign pod",
+      {"a member of a gang that is held gets nothing, whatever room there is",
+       [](SnapshotBuilder& w) {
+         w.node("n1").workload("g", WorkloadPhase::kAdmitted, 2).held = true;
+       },
+       member_pod("g-0", "g", 0),
+       {"n1"},
+       {}},
+      {"a member of an elastic gang that runs without a plan is like a foreign pod",
        [](SnapshotBuilder& w) {
          w.node("n1").node("n2").gang("other", {"n1"});
          w.workload("g", WorkloadPhase::kAdmitted, 2);
@@ -219,6 +226,26 @@ TEST(Filter, AResourceThatMusterDoesNotKnowYetIsLeftToTheSchedulerAndKeepsLaterP
   EXPECT_TRUE(ledger.blocking(plan, 2, after, Instant{}).empty());
 }
 
+TEST(Filter, WhileAGangIsHeldOnlyRoomThatIsSeenCounts) {
+  SnapshotBuilder world;
+  world.node("free").node("full").node("late").unusable("late");
+  world.foreign("full", "old", 8);
+  const kube::Pod pod = foreign_pod("p", 8);
+  kube::Pod odd = foreign_pod("odd", 1);
+  odd.spec.containers.front().requests[ResourceName("habana.ai/gaudi")] = Quantity::from_units(1);
+  const Names all = {"free", "full", "late", "new"};
+  Ledger ledger;
+  // kube-scheduler knows better what is free, and nobody waits for it.
+  EXPECT_EQ(passed(pod, all, world.build(1), ledger), all);
+  EXPECT_EQ(passed(odd, all, world.build(1), ledger), all);
+  world.workload("gang", WorkloadPhase::kAdmitted, 2).held = true;
+  ledger.forget(Uid("odd"));
+  EXPECT_EQ(passed(pod, all, world.build(2), ledger), Names{"free"});
+  odd.meta.uid = Uid("odd-again");
+  EXPECT_EQ(passed(odd, all, world.build(2), ledger), Names{});
+  EXPECT_EQ(passed(daemon_pod("d", 1), all, world.build(2), ledger), all);
+}
+
 TEST(Filter, Table) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.sentence);
@@ -250,7 +277,7 @@ TEST(Filter, EveryRefusalSaysWhyInOneConstantText) {
             R{Refusal::kWorkloadIsOver});
   // Rank 0 was sent to n1, and n2 is not offered.
   EXPECT_EQ(reasons(member_pod("e", "g", 9), {"n1"}, snapshot, ledger), R{Refusal::kNoFreeSlot});
-  for (int i = 0; i <= static_cast<int>(Refusal::kWorkloadIsOver); ++i) {
+  for (int i = 0; i <= static_cast<int>(Refusal::kGangIsHeld); ++i) {
     EXPECT_NE(to_string(static_cast<Refusal>(i)).find("muster: "), std::string_view::npos);
   }
 }

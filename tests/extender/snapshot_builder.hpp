@@ -3,6 +3,7 @@
 
 #include "engine/snapshot.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,6 +44,12 @@ class SnapshotBuilder {
   SnapshotBuilder& offers(const std::string& node, const std::string& name, std::int64_t count) {
     nodes_.at(node).allocatable +=
         Resources::from_list({{ResourceName(name), Amount(count)}}, *table_);
+    return *this;
+  }
+
+  /// Not ready, or cordoned.
+  SnapshotBuilder& unusable(const std::string& node) {
+    nodes_.at(node).usable = false;
     return *this;
   }
 
@@ -123,6 +130,8 @@ class SnapshotBuilder {
   [[nodiscard]] engine::Snapshot build(std::uint64_t generation = 1) const {
     engine::Snapshot snapshot;
     snapshot.generation = generation;
+    snapshot.holds_gangs = std::any_of(workloads_.begin(), workloads_.end(),
+                                       [](const auto& entry) { return entry.second.held; });
     snapshot.resources = std::make_shared<const ResourceTable>(*table_);
     std::unordered_map<std::string, std::size_t> positions;
     std::vector<std::vector<engine::NodeView>> chunks;
