@@ -81,6 +81,94 @@ def test_60_gangs_of_2_to_128_nodes_each_inside_its_domain(cluster, watcher):
     watcher.check()
 
 
+RACK = "cloud/rack"
+
+
+def reason_of(cluster, namespace: str, job: str) -> tuple[str, str]:
+    """Why it waits: reason and message of QuotaReserved."""
+    conditions = cluster.workload(namespace, job)["status"]["conditions"]
+    reserved = next(c for c in conditions if c["type"] == "QuotaReserved")
+    assert reserved["status"] == "False", reserved
+    return reserved["reason"], reserved["message"]
+
+
+def test_jobs_of_16_in_racks_of_18_with_two_nodes_down_and_quotas_that_do_not_divide(cluster, watcher):
+    """NVL72: a rack has 18 nodes of 4 GPUs, here 16 that are up; a job of 16 pods needs a whole one. The
+    quotas, 100 + 60 + 40 GPUs, are good for 3 jobs of 64 in all, and for none in two of the queues alone."""
+    cluster.add(fleet.topology("racks", (RACK, "kubernetes.io/hostname")),
+                fleet.flavor("gb200", topology="racks", labels={"e2e/pool": "nvl"}))
+    nodes = [fleet.node(f"nvl-{rack}-{i:02}", gpus=4, labels={"e2e/pool": "nvl", RACK: f"rack-{rack}"})
+             for rack in range(4) for i in range(18)]
+    cluster.add(*nodes)
+    rack_of = {n["metadata"]["name"]: n["metadata"]["labels"][RACK] for n in nodes}
+    for rack in range(4):
+        for i in (3, 11):
+            cluster.lose(f"nvl-{rack}-{i:02}")
+    preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    teams = []
+    for gpus in (100, 60, 40):
+        name = cluster.namespace()
+        cluster.add(fleet.cluster_queue(f"cq-{name}", "gb200", gpus, cohort="nvl", preemption=preemption))
+        cluster.add(fleet.local_queue("main", name, f"cq-{name}"))
+        teams.append(name)
+
+    def submit(job: str, name: str, **kinds) -> None:
+        cluster.submit(fleet.job(job, name, "main", pods=16, gpus=4, template_annotations={REQUIRED: RACK}, **kinds))
+
+    def racks(*jobs: tuple[str, str]) -> set[str]:
+        """The racks of these jobs, which run, each in one of its own."""
+        taken = []
+        for name, job in jobs:
+            own = {rack_of[p["spec"]["nodeName"]] for p in cluster.wait_running(name, job, 16)}
+            assert len(own) == 1, f"{job} spans {own}"
+            taken += own
+        assert len(taken) == len(set(taken)), taken
+        return set(taken)
+
+    first, second, third = teams
+    for job in ("a-1", "a-2", "a-3", "a-4"):
+        submit(job, first)
+        if job != "a-4":
+            cluster.wait_running(first, job, 16)
+    assert len(racks((first, "a-1"), (first, "a-2"), (first, "a-3"))) == 3
+    cluster.wait_pending(first, "a-4")
+    reason, message = reason_of(cluster, first, "a-4")
+    assert reason == "WaitingForQuota" and "64 nvidia.com/gpu asked, 8 free" in message, (reason, message)
+
+    # 60 of its own do not hold 64: it may borrow what is idle, and reclaim nothing.
+    submit("b-1", second)
+    cluster.wait_pending(second, "b-1")
+    assert reason_of(cluster, second, "b-1")[0] == "WaitingForQuota"
+
+    # With quota for all, the racks decide: one more job fits, and then none.
+    cluster.api.merge(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/cq-{third}", {"spec": {"resourceGroups": [
+        {"coveredResources": ["cpu", fleet.GPU], "flavors": [{"name": "gb200", "resources": [
+            {"name": "cpu", "nominalQuota": "100k"}, {"name": fleet.GPU, "nominalQuota": "1000"}]}]}]}})
+    wait_for("one of the two runs", lambda: len(cluster.running(first)) + len(cluster.running(second)) == 64, 60)
+    waiting = (second, "b-1") if cluster.running(first, "a-4") else (first, "a-4")
+    wait_for("the racks are the reason", lambda: reason_of(cluster, *waiting)[0] == "TopologyPlacementFailed", 40)
+    assert "16" in reason_of(cluster, *waiting)[1] and RACK in reason_of(cluster, *waiting)[1], (
+        reason_of(cluster, *waiting))
+
+    # Nothing goes round: what runs stays, what waits is written once.
+    def versions():
+        return {w["metadata"]["name"]: w["metadata"]["resourceVersion"]
+                for name in teams for w in cluster.workloads(name)}
+
+    before, pods = versions(), {p["metadata"]["uid"] for name in teams for p in cluster.pods(name)}
+    time.sleep(10)
+    assert versions() == before
+    assert {p["metadata"]["uid"] for name in teams for p in cluster.pods(name)} == pods
+    assert not any(cluster.condition(w, "Evicted") for name in teams for w in cluster.workloads(name))
+
+    # A rack is free: who waits gets it as soon as its 16 nodes are free, and not before.
+    cluster.api.delete(f"/apis/batch/v1/namespaces/{first}/jobs/a-2", propagationPolicy="Background",
+                       gracePeriodSeconds=0)
+    assert len(racks(waiting)) == 1
+    watcher.settle()
+    watcher.check()
+
+
 def lose_two(cluster, team_name: str) -> set[str]:
     """Two nodes of the running gang fall silent within 30 s of each other."""
     dead = [pod["spec"]["nodeName"] for pod in cluster.running(team_name, "gang") if rank_of(pod) in (5, 40)]
