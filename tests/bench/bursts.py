@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How fast bursts of Jobs start with muster, beside the bare scheduler, on one machine in one sitting.
 
-    tests/bench/bursts.py [--rounds 5] [--scenario one-pod|gangs|fabric|all] [--writes] [--dir D]
+    tests/bench/bursts.py [--rounds 5] [--scenario one-pod|gangs|fabric|held|all] [--writes] [--dir D]
 
 Runs both sides in turn (bare, muster, bare, …), each on a new local control plane with 400 idle nodes
 of 8 GPUs, and prints each side's median and the ratio of medians. `one-pod`: 300 Jobs of one 8-GPU pod
 at once, Jobs started per second. `gangs`: 20 Jobs of 16 pods at once, pods running per second. `fabric`:
-100 Jobs of 16 pods on 2,000 nodes in racks of 16, with muster each inside one rack. The clock runs from
-the first create to the last pod seen Running. `--writes`: one more run of each scenario with the API
+100 Jobs of 16 pods on 2,000 nodes in racks of 16, with muster each inside one rack. `held`: one-pod
+again, but both sides with muster, on one of them with 64 pods of elastic gangs that wait for nodes; then
+once with 1,000 of them. The clock runs from the first create to the last pod seen Running. `--writes`: one more run of each scenario with the API
 server's audit log on, and the writes per Job by user.
 
 MUSTER_BINARY names the muster to measure (default: build/release/cli/muster).
@@ -35,6 +36,8 @@ from e2e.harness.controlplane import ControlPlane, wait_for  # noqa: E402
 from e2e.harness.muster import SCHEDULER_CONFIGURATION, Muster  # noqa: E402
 
 TEAM = "bench"
+HELD = "held"
+HELD_GANG = 8  # pods
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 
 
@@ -47,7 +50,7 @@ class Scenario:
 
 
 SCENARIOS = {"one-pod": Scenario(300, 1), "gangs": Scenario(20, 16),
-             "fabric": Scenario(100, 16, nodes=2000, racks=True)}
+             "fabric": Scenario(100, 16, nodes=2000, racks=True), "held": Scenario(300, 1)}
 
 
 def bare_configuration() -> dict:
@@ -92,12 +95,26 @@ def burst(plane: ControlPlane, scenario: Scenario, queue: str | None) -> float:
     return running.last - began
 
 
-def one_run(scenario: Scenario, with_muster: bool, folder: pathlib.Path, audit: bool = False):
+def hold(plane: ControlPlane, muster: Muster, pods: int) -> None:
+    """So many pods of gangs whose nodes never come."""
+    muster.reconfigure(elasticWindow=pods)
+    plane.api.create(fleet.namespace(HELD))
+    for obj in (fleet.flavor("elastic", capacity="elastic", labels={"bench/pool": "nowhere"}),
+                fleet.cluster_queue("elastic", "elastic", pods * 8), fleet.local_queue("main", HELD, "elastic")):
+        plane.api.create(obj)
+    for i in range(pods // HELD_GANG):
+        plane.api.create(fleet.job(f"held-{i:03}", HELD, "main", pods=HELD_GANG))
+    wait_for("all gangs are held", lambda: sum(
+        any(c["type"] == "PodScheduled" and c["status"] == "False" for c in pod["status"].get("conditions", []))
+        for pod in plane.api.items(f"/api/v1/namespaces/{HELD}/pods")) == pods, 300, every=1)
+
+
+def one_run(scenario: Scenario, with_muster: bool, folder: pathlib.Path, audit: bool = False, held: int = 0):
     shutil.rmtree(folder, ignore_errors=True)
     with ControlPlane(folder, audit=audit) as plane:
         plane.start(scheduler=None if with_muster else bare_configuration(), with_scheduler=not with_muster)
         if with_muster:
-            Muster(plane).install()
+            muster = Muster(plane).install()
         objects = [fleet.namespace(TEAM), *fleet.nodes(scenario.nodes, labels={"bench/pool": "h100"})]
         if with_muster:
             flavor = (fleet.flavor("h100", topology="racks", labels={"bench/pool": "h100"})
@@ -108,6 +125,8 @@ def one_run(scenario: Scenario, with_muster: bool, folder: pathlib.Path, audit: 
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             plane.api.create(objects[0])
             list(pool.map(plane.api.create, objects[1:]))
+        if held:
+            hold(plane, muster, held)
         time.sleep(5)  # nodes initialised, caches warm
         before = len(plane.writes()) if audit else 0
         seconds = burst(plane, scenario, "main" if with_muster else None)
@@ -128,17 +147,22 @@ def main() -> int:
         scenario = SCENARIOS[name]
         units, unit = ((scenario.jobs, "Jobs/s") if scenario.pods == 1
                        else (scenario.jobs * scenario.pods, "pods/s"))
-        rates: dict[str, list[float]] = {"bare": [], "muster": []}
+        sides = {"muster": 0, "held": 64} if name == "held" else {"bare": 0, "muster": 0}
+        rates: dict[str, list[float]] = {side: [] for side in sides}
         for number in range(arguments.rounds):
-            for side in rates:
-                seconds, _ = one_run(scenario, side == "muster", folder / "plane")
+            for side, held in sides.items():
+                seconds, _ = one_run(scenario, side != "bare", folder / "plane", held=held)
                 rates[side].append(units / seconds)
                 print(f"{name} round {number + 1} {side}: {units / seconds:.1f} {unit}", flush=True)
         if arguments.rounds:
-            bare, muster = (statistics.median(rates[side]) for side in ("bare", "muster"))
-            print(f"{name}: bare {bare:.1f} {unit} ({min(rates['bare']):.1f} to {max(rates['bare']):.1f}), "
-                  f"muster {muster:.1f} {unit} ({min(rates['muster']):.1f} to {max(rates['muster']):.1f}), "
-                  f"ratio {muster / bare:.2f}", flush=True)
+            medians = {side: statistics.median(rates[side]) for side in sides}
+            first, second = medians.values()
+            print(f"{name}: " + ", ".join(f"{side} {medians[side]:.1f} {unit} ({min(rates[side]):.1f} to "
+                                          f"{max(rates[side]):.1f})" for side in sides)
+                  + f", ratio {second / first:.2f}", flush=True)
+        if name == "held":
+            seconds, _ = one_run(scenario, True, folder / "plane", held=1000)
+            print(f"held, 1,000 pods: {units / seconds:.1f} {unit}", flush=True)
         if arguments.writes:
             _, writes = one_run(scenario, True, folder / "plane", audit=True)
             by_user = collections.Counter((user, f"{verb} {resource}") for user, verb, resource in writes)
