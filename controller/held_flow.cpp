@@ -32,7 +32,10 @@ void Controller::Impl::update_window(const WorkloadEntry& entry) {
   const OwnerState* const owner = owner_of(entry);
   const bool held = owner != nullptr && entry.object && entry.fed && entry.fed->admission &&
                     is_reserved(*entry.object) && engine_.is_held(entry.key);
-  if (!held) {
+  // Who cannot be started yet does not keep those behind it waiting.
+  const bool stuck =
+      held && owner->suspended && (!owner->templates_mutable() || has_live_member(entry));
+  if (!held || stuck) {
     window_.forget(entry.key);
   } else if (owner->suspended) {
     window_.wait(
