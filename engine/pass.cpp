@@ -590,10 +590,13 @@ void Pass::await(WorkloadRecord& record, const std::vector<Victim>& victims,
   if (same.unannounced.erase(&record) > 0 || awaiting.again) {
     effects.emplace_back(StillPending{record.spec.key, record.queue, explanation});
   }
-  if (state_.options.improvements.holds) {
-    const auto [known, is_new] = state_.preemptors.emplace(record.spec.key, now_);
-    if (!victims.empty()) known->second = now_;
-    state_.ask_to_wake(known->second + state_.options.hold_timeout);
+  // For who waits for what others leave behind nothing was freed: when it is, those who left may be
+  // before it in the order.
+  const auto known = state_.preemptors.find(record.spec.key);
+  if (state_.options.improvements.holds && (known != state_.preemptors.end() || !victims.empty())) {
+    Instant& since = state_.preemptors.try_emplace(record.spec.key, now_).first->second;
+    if (!victims.empty()) since = now_;
+    state_.ask_to_wake(since + state_.options.hold_timeout);
   }
 }
 

@@ -10,6 +10,32 @@
 namespace muster::engine::test {
 namespace {
 
+TEST(Holds, WhatIsLeftOfThoseWhoWentGoesByTheOrderAndNotToWhoWaitedMeanwhile) {
+  World world;
+  world.send(TopologyUpserted{TopologySpec{TopologyName("t"), {"rack", kHostnameLabel}}});
+  world.flavor("h100", {}, "t");
+  for (const char* rack : {"a", "b"}) world.nodes(rack, 2, 8, {{"rack", rack}});
+  const PreemptionSpec reclaim{.reclaim_within_cohort = PreemptionPolicy::kAny};
+  world.queue("blue", {.cohort = "org", .nominal = 16, .preemption = reclaim});
+  world.queue("red", {.cohort = "org", .nominal = 16, .preemption = reclaim});
+  world.run("b1", {.queue = "blue", .created_s = 1, .nodes = {"a1"}}, 1);
+  world.run("b2", {.queue = "blue", .pods = 2, .created_s = 2, .nodes = {"a2", "b1"}}, 2);
+  world.run("b3", {.queue = "blue", .created_s = 3, .nodes = {"b2"}}, 3);
+  world.submit("b4", {.queue = "blue", .created_s = 4});
+  world.settle();
+  // It needs one of the racks: b1 and b2, or b2 and b3, have to go.
+  const TopologyRequest rack{TopologyRequest::Mode::kRequired, "rack"};
+  world.submit("r1", {.queue = "red", .pods = 2, .priority = 10, .created_s = 5, .topology = rack});
+  world.settle();
+  ASSERT_EQ(world.evictions.size(), 2U);
+  world.let_leave();
+  world.settle();
+  EXPECT_TRUE(world.admitted("r1"));
+  EXPECT_TRUE(world.admitted("b1"));
+  EXPECT_TRUE(world.admitted("b3"));
+  EXPECT_FALSE(world.admitted("b4"));
+}
+
 using std::chrono::seconds;
 using Log = std::vector<std::string>;
 
