@@ -106,6 +106,7 @@ std::vector<const WorkloadRecord*> held_gangs(const State& state) {
 
 void place_held(State& state, std::vector<Effect>& effects) {
   if (state.unplanned.empty() && state.keepers.empty()) return;
+  if (state.fleet.slots() == 0) return;
   const std::vector<const WorkloadRecord*> held = held_gangs(state);
   std::vector<std::pair<WorkloadKey, Admission>> placed;
   std::map<WorkloadKey, std::vector<PlannedSlots>> kept;

@@ -21,6 +21,17 @@ bool decided_otherwise(const WorkloadSpec& a, const WorkloadSpec& b) {
          a.pod_sets != b.pod_sets || a.protection != b.protection;
 }
 
+/// Somebody was admitted who waits for nodes.
+bool admits_without_plan(const Effects& effects) {
+  return std::any_of(effects.list.begin(), effects.list.end(), [](const Effect& effect) {
+    const auto* const admit = std::get_if<Admit>(&effect);
+    if (admit == nullptr) return false;
+    const std::vector<PodSetAssignment>& pod_sets = admit->admission.pod_sets;
+    return std::any_of(pod_sets.begin(), pod_sets.end(),
+                       [](const PodSetAssignment& pod_set) { return pod_set.lacks_plan(); });
+  });
+}
+
 /// Already there, and the same.
 template <class Key, class Spec>
 bool unchanged(const std::map<Key, Spec>& specs, const Key& key, const Spec& spec) {
@@ -73,6 +84,7 @@ Effects Engine::settle(Instant now) {
   constexpr std::size_t kMostDoublings = 20;
   const std::size_t doublings = std::min(cut_short_, kMostDoublings);
   effects.more = !pass_->run(options_.settle_budget << doublings, effects.list);
+  if (admits_without_plan(effects)) place_held(*state_, effects.list);
   state_->sync_usage(now);
   if (!effects.more) {
     pass_.reset();

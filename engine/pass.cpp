@@ -561,8 +561,11 @@ void Pass::admit(WorkloadRecord& record, const Assignment& assignment,
     }
   }
   effects.emplace_back(std::move(effect));
-  // It waits for nodes: those behind it must not take the ones that there are.
-  if (state_.unplanned.contains(record.spec.key)) place_held(state_, effects);
+  // It waits for nodes: those behind it must not take the ones that there are. If it is not the
+  // only one, it has its turn when this part of the pass ends: to look at all for each takes long.
+  if (state_.unplanned.size() == 1 && state_.unplanned.contains(record.spec.key)) {
+    place_held(state_, effects);
+  }
 }
 
 void Pass::await(WorkloadRecord& record, const std::vector<Victim>& victims,
